@@ -4,7 +4,7 @@ import { counted } from "../../ui/counted.ts";
 import type { TimeBounds } from "../../ui/time-range.ts";
 import { LEVELS, type ShownLevel } from "./log-search.ts";
 
-export type LevelCounts = Readonly<Record<ShownLevel, number>>;
+type LevelCounts = Readonly<Record<ShownLevel, number>>;
 
 export interface ShownLine {
   /** Counts the lines of the deployment without gaps. */

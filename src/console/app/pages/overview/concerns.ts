@@ -17,6 +17,7 @@ import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
+import { failureText } from "../tasks/failure-text.ts";
 import { withAlerts } from "./alerted.ts";
 
 /** Of calls that failed, this share is worth more than a warning. */
@@ -115,7 +116,7 @@ function ofTasks(
     return [];
   }
   const newest = failures.find((task) => task.deployment === `${organization}/${deployment}`);
-  const { endpoint, failure, finishedAt } = newest ?? {};
+  const { endpoint, failure = {}, finishedAt } = newest ?? {};
   return [
     {
       key: `tasks ${deployment}`,
@@ -127,7 +128,7 @@ function ofTasks(
         params: { organization, deployment },
         search: { status: "failure", since: "1h" },
       }),
-      cause: newest === undefined ? "" : `${endpoint}: ${failure?.message}`,
+      cause: newest === undefined ? "" : `${endpoint}: ${failureText(failure)}`,
       at: finishedAt,
     },
   ];

@@ -10,10 +10,10 @@ import { between } from "../../ui/duration.ts";
 import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { reasonOf } from "./failure-text.ts";
 import { TaskLog } from "./log.tsx";
 import { alikeText } from "./spans.ts";
 import { hasFrame, innermost, type StackPart, stackIn } from "./stack.ts";
-import { reasonOf } from "./state.tsx";
 import type { TaskEvents } from "./use-task-events.ts";
 
 /** A stack that is written a moment after the end of its attempt. */

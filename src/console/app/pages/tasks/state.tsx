@@ -1,9 +1,5 @@
-/** The state of a task, and why one failed, in words. */
-import type {
-  FailureReasonJson,
-  TaskJson,
-  TaskStatusJson,
-} from "../../../../../gen/tessera/v1/task_pb.js";
+/** The state of a task in words. */
+import type { TaskJson, TaskStatusJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { capitalized } from "../../api/errors.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
 
@@ -17,19 +13,6 @@ export const STATES = {
 } as const satisfies Partial<Record<TaskStatusJson, readonly [Tone, string]>>;
 
 export type ShownState = keyof typeof STATES;
-
-const REASONS: Partial<Record<FailureReasonJson, string>> = {
-  FAILURE_REASON_ERROR: "the function failed",
-  FAILURE_REASON_TIMEOUT: "ran out of time",
-  FAILURE_REASON_EXPIRED: "not started in time",
-  FAILURE_REASON_WORKER_LOST: "its worker died",
-  FAILURE_REASON_OUT_OF_MEMORY: "out of memory",
-  FAILURE_REASON_NODE_LOST: "its node was lost",
-  FAILURE_REASON_INTERRUPTED: "interrupted by the platform",
-};
-
-export const reasonOf = (reason: FailureReasonJson | undefined): string =>
-  REASONS[reason ?? "FAILURE_REASON_UNSPECIFIED"] ?? "failed";
 
 /** Why a task is queued, as a sentence; empty where its time to come says it, or nobody does. */
 export function whyQueued({ queuedReason }: TaskJson): string {

@@ -10,8 +10,9 @@ import { between } from "../../ui/duration.ts";
 import { Time } from "../../ui/time.tsx";
 import { useIsNarrow } from "../../ui/use-is-narrow.ts";
 import { previewOf } from "./arguments-preview.ts";
+import { failureText } from "./failure-text.ts";
 import type { TaskSelection } from "./selection.ts";
-import { isScheduled, ListedStatus, reasonOf, whyQueued } from "./state.tsx";
+import { isScheduled, ListedStatus, whyQueued } from "./state.tsx";
 
 /** The heights of a row, as the style sheet has them: one line, and a block on a narrow screen. */
 const ROW_PX = 41;
@@ -241,7 +242,7 @@ function WhyQueued({ name }: { readonly name: TaskName }) {
 function Outcome({ task }: { readonly task: TaskJson }) {
   const { failure, status, progress, runAt } = task;
   if (failure !== undefined) {
-    const text = failure.message || reasonOf(failure.reason);
+    const text = failureText(failure);
     return (
       <span className="task-outcome task-error" title={text}>
         {text}

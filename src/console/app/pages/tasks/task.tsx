@@ -21,11 +21,12 @@ import { TaskActions } from "./actions.tsx";
 import { Arguments, CopyAsCurl } from "./arguments.tsx";
 import { Attempt } from "./attempt.tsx";
 import { Content, extensionOf } from "./content.tsx";
+import { reasonOf } from "./failure-text.ts";
 import { lastList } from "./last-list.ts";
 import { Progress } from "./progress.tsx";
 import { Raw } from "./raw.tsx";
 import { AlikeFailures, OfKey, OfSchedule, Retries, Tags, Told } from "./related.tsx";
-import { ListedStatus, reasonOf, whyQueued } from "./state.tsx";
+import { ListedStatus, whyQueued } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
 import { useTaskEvents } from "./use-task-events.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -87,7 +88,9 @@ function TaskView({ name }: { readonly name: TaskName }) {
       )}
       {task.failure !== undefined && attempt?.failure === undefined && (
         <Notice kind="error">
-          {`It failed (${reasonOf(task.failure.reason)}): ${task.failure.message}`}
+          {[`It failed (${reasonOf(task.failure.reason)})`, task.failure.message]
+            .filter(Boolean)
+            .join(": ")}
         </Notice>
       )}
       <Links task={task} name={name} />

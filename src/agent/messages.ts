@@ -8,7 +8,7 @@ import type {
   WorkRequestSchema,
   WorkResultSchema,
 } from "../../gen/tessera/v1/worker_pb.js";
-import type { ExecuteOptions, ExecutionEnd } from "../pool/calls/execution.ts";
+import { countsCalls, type ExecuteOptions, type ExecutionEnd } from "../pool/calls/execution.ts";
 import type { RequestHead, ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type {
@@ -31,11 +31,12 @@ const LATE_TIMEOUT_MS = 2_000;
 /** A call of an endpoint; its large files are read from the node when they are needed. */
 export function executeOptions(
   { id, taskId, attempt, json, files, timeLeft, trace, request }: Assignment,
-  { name: endpoint, kind, timeoutMs, abortGraceMs, byKey, stream }: EndpointManifest,
+  manifest: EndpointManifest,
 ): Omit<ExecuteOptions, "batch"> {
+  const { name: endpoint, kind, timeoutMs, abortGraceMs, stream } = manifest;
   return {
     ...{ endpoint, kind, abortGraceMs, stream, taskId, attempt },
-    isCounted: byKey?.concurrency !== undefined,
+    isCounted: countsCalls(manifest),
     arguments: {
       ...{ json, files: files.map((file, index) => fileOf(file, fileKey(id, index))) },
       ...(request && { request: requestHead(request) }),

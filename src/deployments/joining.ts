@@ -3,6 +3,7 @@
  * node goes on with those that another node began, and gives those back to the queue that the
  * worker does not have.
  */
+import { countsCalls } from "../pool/calls/execution.ts";
 import { WorkerSlot } from "../pool/calls/slot.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { HeldCall } from "../pool/remote/messages.ts";
@@ -95,7 +96,11 @@ export class Joining {
     const nowMs = options.now();
     const ranMs = nowMs - (task.startedAtMs ?? nowMs);
     const leftMs = Math.max(MIN_ADOPTED_TIMEOUT_MS, endpoint.timeoutMs - ranMs);
-    queue.adopt({ ...leased, endpoint, slot }, (listener) => worker.adopt(call, leftMs, listener));
+    const { abortGraceMs } = endpoint;
+    const adopted = { ...call, abortGraceMs, isCounted: countsCalls(endpoint) };
+    queue.adopt({ ...leased, endpoint, slot }, (listener) =>
+      worker.adopt(adopted, leftMs, listener),
+    );
     return call.id;
   }
 }

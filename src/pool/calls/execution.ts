@@ -110,6 +110,11 @@ interface ExecutedCall extends Pick<Call, "id" | "endpoint"> {
   readonly kind: EndpointManifest["kind"];
 }
 
+/** Whether the calls of an endpoint are counted by their keys while they run (`isCounted`). */
+export function countsCalls({ byKey }: Pick<EndpointManifest, "byKey">): boolean {
+  return byKey?.concurrency !== undefined;
+}
+
 /** What an execution needs from its worker. */
 export interface ExecutionHost {
   sendAbort(id: number, reason: AbortReason): void;
@@ -129,9 +134,10 @@ export interface ExecutionHost {
  * `ctx.signal` aborts, the function has a grace period to end by itself, and
  * then the worker is killed, because nothing else stops a function that ignores
  * the signal or blocks its event loop. Beside others the call has its end, and the
- * worker drains (`Drain`); one that is counted by its key has it when its function ends. A call whose caller has left keeps its slot
- * for longer: nobody waits for it, it most likely ends by itself, and what the
- * worker has loaded is worth more than the slot.
+ * worker drains (`Drain`); one that is counted by its key has its end when its
+ * function ends. A call whose caller has left keeps its slot for longer: nobody
+ * waits for it, it most likely ends by itself, and what the worker has loaded is
+ * worth more than the slot.
  */
 export class Execution {
   readonly call: ExecutedCall;

@@ -2,7 +2,12 @@
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import { isMountName } from "../../service/mounts.ts";
 import type { GpuTime } from "../gpus/gpu-time.ts";
-import type { ExecuteOptions, Execution, ExecutionListener } from "./execution.ts";
+import {
+  countsCalls,
+  type ExecuteOptions,
+  type Execution,
+  type ExecutionListener,
+} from "./execution.ts";
 import type { MountAgent } from "./mount-agents.ts";
 
 /** The worker and revision that ran a call, for the log. */
@@ -100,9 +105,9 @@ export class WorkerSlot implements Slot {
   }
 
   execute(call: SlotCall, listener: ExecutionListener): Execution {
-    const { name, kind, timeoutMs, abortGraceMs, byKey, stream } = this.#endpoint;
+    const { name, kind, timeoutMs, abortGraceMs, stream } = this.#endpoint;
     const agent = isMountName(name) ? this.agent : undefined;
-    const isCounted = byKey?.concurrency !== undefined;
+    const isCounted = countsCalls(this.#endpoint);
     const facts = { endpoint: name, kind, timeoutMs, abortGraceMs, isCounted, stream, agent };
     return this.#worker.execute({ ...facts, ...call }, listener);
   }

@@ -162,14 +162,18 @@ export class WorkerCalls implements ExecutionHost {
 
   /** Goes on with a call that the worker runs already, as another node began it. */
   adopt(
-    { id, endpoint, kind }: Pick<ExecuteOptions, "endpoint" | "kind"> & { readonly id: number },
+    {
+      id,
+      endpoint,
+      kind,
+      graceMs = this.#graceMs,
+    }: Pick<ExecuteOptions, "endpoint" | "kind" | "graceMs"> & { readonly id: number },
     timeoutMs: number,
     listener: ExecutionListener,
   ): Execution {
     const execution = new Execution({ id, endpoint, kind }, listener, {
       host: this,
-      graceMs: this.#graceMs,
-      timeoutMs,
+      ...{ graceMs, timeoutMs },
     });
     execution.isInWorker = true;
     this.#executions.set(id, execution);

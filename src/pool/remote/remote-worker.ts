@@ -51,6 +51,9 @@ const ABORT_ANSWER_MS = 5_000;
 /** How long a worker has to say that a call has arrived. */
 const ACCEPT_TIMEOUT_MS = 5_000;
 
+/** How a call ends that does not hear its abort. */
+type Ending = Pick<ExecuteOptions, "graceMs" | "abortGraceMs" | "isCounted">;
+
 export class RemoteWorker implements Worker {
   readonly id: string;
   readonly lease: WorkerLease;
@@ -225,11 +228,8 @@ export class RemoteWorker implements Worker {
       return this.#executions.begin(call, listener);
     }
     let id = 0;
-    const { abortGraceMs = ABORT_GRACE_MS, isCounted = false } = call;
-    // Where it drains for a call that is counted, it tells the end of that when it is there.
-    const waitMs = this.#options.graceMs + (isCounted ? abortGraceMs : 0) + ABORT_ANSWER_MS;
     const execution = this.#executions.begin(
-      { ...call, graceMs: waitMs, abortGraceMs: abortGraceMs + ABORT_ANSWER_MS },
+      { ...call, ...this.#graces(call) },
       acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
     id = execution.call.id;
@@ -237,13 +237,26 @@ export class RemoteWorker implements Worker {
   }
 
   /** Goes on with a call that it runs already. */
-  adopt(call: HeldCall, timeoutMs: number, listener: ExecutionListener): Execution {
+  adopt(call: HeldCall & Ending, timeoutMs: number, listener: ExecutionListener): Execution {
     const { id, endpoint } = call;
     return this.#executions.adopt(
-      { id, endpoint, kind: "task" },
+      { id, endpoint, kind: "task", ...this.#graces(call) },
       timeoutMs,
       acknowledging(listener, (recorded) => this.#ended(id, recorded)),
     );
+  }
+
+  /**
+   * How long the worker may take to tell the end of a call after its abort. Where it drains for one
+   * that is counted, it tells that end when it is there, after its own grace and that of the drain.
+   */
+  #graces({ abortGraceMs = ABORT_GRACE_MS, isCounted = false }: Ending): Ending {
+    const { graceMs } = this.#options;
+    const answerMs = (isCounted ? abortGraceMs : 0) + ABORT_ANSWER_MS;
+    return {
+      graceMs: graceMs + answerMs,
+      abortGraceMs: Math.max(graceMs, abortGraceMs) + answerMs,
+    };
   }
 
   execution(id: number): Execution | undefined {

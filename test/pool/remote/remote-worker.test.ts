@@ -1,7 +1,7 @@
 /** A worker on another machine, as its node sees it: the test plays the stream. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { ExecutionEnd } from "../../../src/pool/calls/execution.ts";
-import type { RemoteMessage, RemoteStream } from "../../../src/pool/remote/messages.ts";
+import type { ExecuteOptions, ExecutionEnd } from "../../../src/pool/calls/execution.ts";
+import type { HeldCall, RemoteMessage, RemoteStream } from "../../../src/pool/remote/messages.ts";
 import { RemoteWorker } from "../../../src/pool/remote/remote-worker.ts";
 import { endpoint, manifestOf } from "../../service/manifests.ts";
 import { files } from "../local-workers.ts";
@@ -17,7 +17,9 @@ afterEach(() => {
 });
 
 /** A worker that offers slots, and what it is sent. */
-function connected(options: { readonly lastCall?: number } = {}) {
+function connected(
+  options: { readonly lastCall?: number; readonly held?: readonly HeldCall[] } = {},
+) {
   const sent: RemoteMessage[] = [];
   const stream: RemoteStream = { send: (message) => sent.push(message), end: () => {} };
   const worker = new RemoteWorker({
@@ -40,11 +42,14 @@ function connected(options: { readonly lastCall?: number } = {}) {
 }
 
 /** Begins a call. Returns how it ended, as soon as it has. */
-function begin(worker: RemoteWorker): { end?: ExecutionEnd } {
+function begin(
+  worker: RemoteWorker,
+  options: Partial<ExecuteOptions> = {},
+): { end?: ExecutionEnd } {
   const seen: { end?: ExecutionEnd } = {};
   const facts = { endpoint: "work", taskId: "t", attempt: 1, timeoutMs: 60_000 } as const;
   worker.execute(
-    { ...facts, kind: "task", arguments: { json: "{}", files: [] } },
+    { ...facts, kind: "task", arguments: { json: "{}", files: [] }, ...options },
     {
       onEnd: (end) => {
         seen.end = end;
@@ -137,6 +142,35 @@ test("a call that is cancelled while its worker is cut off ends, and the others 
   expect(other.end).toBeUndefined();
   const held = [1, 2].map((id) => ({ id, taskId: "t", attempt: 1, endpoint: "work" }));
   expect(worker.resume(held)).toEqual([1]);
+});
+
+/** A call that its worker counts, and that may go on for ten seconds after its grace period of one. */
+const COUNTED = { isCounted: true, abortGraceMs: 10_000 };
+
+test.each([
+  { reason: "timeout", seconds: 1 + 10 + 5 },
+  // Its own grace period is longer.
+  { reason: "caller_gone", seconds: 10 + 10 + 5 },
+] as const)("a worker has $seconds s to end a call that is counted, after $reason", (aborted) => {
+  const { worker } = connected();
+  const [other] = [begin(worker), begin(worker, COUNTED)];
+  worker.accepted([1, 2]);
+  worker.execution(2)?.abort(aborted.reason);
+  pass(worker, aborted.seconds - 1);
+  expect([other?.end, worker.ended]).toEqual([undefined, false]);
+  pass(worker, 2);
+  expect(worker.ended).toBe(true);
+});
+
+test("a worker has as long to end a call that is counted and was adopted", () => {
+  const held = { id: 1, taskId: "t", attempt: 1, endpoint: "work" };
+  const { worker } = connected({ held: [held] });
+  worker.adopt({ ...held, ...COUNTED }, 60_000, { onEnd: () => {} });
+  worker.execution(1)?.abort("timeout");
+  pass(worker, 15);
+  expect(worker.ended).toBe(false);
+  pass(worker, 2);
+  expect(worker.ended).toBe(true);
 });
 
 test("acknowledgements of a moment are one message", () => {

@@ -26,6 +26,10 @@ export function belongingsOf(source: string): string {
    )`;
 }
 
+/**
+ * A claim that counts what has ended locks rows of `key_runs` before those of `key_times`. So whatever
+ * is locked is passed over here. Runs are never updated, so their physical location identifies them.
+ */
 const PRUNE = prepared(
   "prune_finished",
   `WITH gone AS (
@@ -55,7 +59,10 @@ const PRUNE = prepared(
      )})
      RETURNING 1
    ), runs AS (
-     DELETE FROM key_runs WHERE ended_at_ms <= $1 - ${KEY_TIME_MS}
+     DELETE FROM key_runs WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM key_runs WHERE ended_at_ms <= $1 - ${KEY_TIME_MS}
+       ORDER BY ended_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))
+     RETURNING 1
    ), turns AS (
      DELETE FROM key_turns WHERE (deployment_id, endpoint) IN (${once(
        `SELECT deployment_id, endpoint FROM key_turns AS own WHERE (
@@ -68,7 +75,7 @@ const PRUNE = prepared(
      )})
    )
    SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts),
-     (SELECT count(*) FROM times)) AS pruned`,
+     (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned`,
 );
 
 export function owned(table: string, source: string): string {

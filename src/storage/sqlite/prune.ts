@@ -46,7 +46,12 @@ function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
          WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint)`,
   );
   db.timedEndpoints.forget();
-  db.run("DELETE FROM key_runs WHERE ended_at_ms <= ?", nowMs - KEY_TIME_MS);
+  const runs = db.run(
+    `DELETE FROM key_runs WHERE rowid IN (
+       SELECT rowid FROM key_runs WHERE ended_at_ms <= ? ORDER BY ended_at_ms LIMIT ?)`,
+    nowMs - KEY_TIME_MS,
+    limit,
+  );
   const times = db.run(
     `DELETE FROM key_times WHERE (deployment_id, endpoint, key) IN (
        SELECT deployment_id, endpoint, key FROM key_times WHERE expires_at_ms <= ?
@@ -62,7 +67,7 @@ function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
     nowMs,
     limit,
   );
-  return Math.max(times, starts);
+  return Math.max(runs, times, starts);
 }
 
 export function pruneDeleted(

@@ -1,5 +1,7 @@
+import pg from "pg";
 import { expect, it } from "vitest";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
+import { KEY_TIME_MS } from "../../../src/storage/storage.ts";
 import {
   endAttempt,
   key,
@@ -46,4 +48,33 @@ it("takes no more than it is asked for, whatever the planner makes of it", async
   await storage.pruneFinished({ nowMs: NOW_MS + 10 * RETENTION_MS, limit: LIMIT });
   const after = await Promise.all(late.map((taskId) => storage.findDeleted(key(taskId))));
   expect(after.filter((one) => one === undefined)).toHaveLength(LIMIT);
+});
+
+it("prunes runs of keys as many at a time as it may, and passes over those that a claim counts", async () => {
+  const url = await newDatabase();
+  await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
+  await storage.start();
+  const schema = (
+    await ask(url, "SELECT schemaname FROM pg_tables WHERE tablename = 'key_runs'")
+  )[0]?.schemaname;
+  const runs = `${schema}.key_runs`;
+  await ask(
+    url,
+    `INSERT INTO ${runs} (deployment_id, endpoint, key, run_ms, ended_at_ms)
+     SELECT 'd', 'work', key, 1, ${NOW_MS} FROM unnest('{a,b,c,d}'::text[]) AS key`,
+  );
+  const claim = new pg.Client(url);
+  await claim.connect();
+  try {
+    await claim.query("BEGIN");
+    await claim.query(`DELETE FROM ${runs} WHERE key = 'a'`);
+    const pruning = { nowMs: NOW_MS + KEY_TIME_MS, limit: LIMIT };
+    expect(await storage.pruneFinished(pruning)).toBe(LIMIT);
+    expect(await storage.pruneFinished(pruning)).toBe(1);
+    expect(await storage.pruneFinished(pruning)).toBe(0);
+    await claim.query("ROLLBACK");
+    expect(await ask(url, `SELECT key FROM ${runs}`)).toEqual([{ key: "a" }]);
+  } finally {
+    await claim.end();
+  }
 });

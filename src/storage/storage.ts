@@ -336,8 +336,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       /** What it used, besides what the storage knows itself. Absent: it did not run. */
       readonly used?: AttemptUse | undefined;
       /**
-       * Its endpoint goes by seconds, so that they are counted for its key. Without `task` they are
-       * counted where the key is known to go by them.
+       * Its endpoint goes by seconds, so that they are counted for its key; false: it does not. Without
+       * `task` they are counted where the key is known to go by them.
        */
       readonly isTimed?: boolean | undefined;
     }[];

@@ -41,9 +41,12 @@ export function endAttempt(
     readonly events?: readonly NewEvent[] | undefined;
     /** Undefined: it did not run. */
     readonly used?: AttemptUse | undefined;
+    /** False: the seconds of its key do not count. */
+    readonly isTimed?: boolean | undefined;
   },
 ): Task | undefined {
-  const { nowMs, attempt, end, events, used } = parameters;
+  const { nowMs, attempt, end, events, used, isTimed } = parameters;
+  const facts = { attempt, nowMs, used, isTimed };
   if (events) {
     for (const event of events) {
       recordEvent(db, { attempt, ...event });
@@ -51,17 +54,17 @@ export function endAttempt(
   }
   switch (end.status) {
     case "queued":
-      return requeue(db, { attempt, nowMs, used, ...end });
+      return requeue(db, { ...facts, ...end });
     case "worker_lost":
-      return loseWorker(db, { attempt, nowMs, used, failure: end.failure });
+      return loseWorker(db, { ...facts, failure: end.failure });
     case "node_lost":
-      return loseNode(db, attempt, { nowMs, used, failure: end.failure });
+      return loseNode(db, attempt, { ...facts, failure: end.failure });
     case "success":
       return isInline(end.result) || hasBlobs(db, end.result)
-        ? finish(db, { attempt, nowMs, end, used })
-        : requeue(db, { attempt, nowMs, used, runAtMs: nowMs, failure: RESULT_GONE });
+        ? finish(db, { ...facts, end })
+        : requeue(db, { ...facts, runAtMs: nowMs, failure: RESULT_GONE });
     default:
-      return finish(db, { attempt, nowMs, end, used });
+      return finish(db, { ...facts, end });
   }
 }
 
@@ -72,9 +75,10 @@ function finish(
     readonly nowMs: number;
     readonly end: FinalEnd;
     readonly used?: AttemptUse | undefined;
+    readonly isTimed?: boolean | undefined;
   },
 ): Task | undefined {
-  const { attempt, nowMs, end, used } = parameters;
+  const { attempt, nowMs, end, used, isTimed } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const result = end.status === "cancelled" ? undefined : end.result;
   const inline = result !== undefined && isInline(result);
@@ -107,7 +111,7 @@ function finish(
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1 });
     countUse(db, { task, tokenId: known?.tokenId, nowMs, used, result });
-    countRun(db, task, nowMs);
+    countRun(db, task, { nowMs, isTimed });
     tellOfEnd(db, attempt);
   }
   return task;
@@ -203,9 +207,10 @@ function requeue(
     readonly lostWorkers?: number;
     readonly lostNodes?: number;
     readonly used?: AttemptUse | undefined;
+    readonly isTimed?: boolean | undefined;
   },
 ): Task | undefined {
-  const { attempt, nowMs, runAtMs, failed, failure, suspect, used } = parameters;
+  const { attempt, nowMs, runAtMs, failed, failure, suspect, used, isTimed } = parameters;
   const { deploymentId, taskId, leaseId } = attempt;
   const before = db.get(
     `SELECT started_at_ms, started_sequence, last_sequence, returned FROM tasks WHERE ${CURRENT}`,
@@ -261,7 +266,7 @@ function requeue(
   if (task) {
     db.counts.add(deploymentId, task.endpoint, { running: -1, queued: 1 });
     countUse(db, { task: { ...task, startedAtMs }, tokenId, nowMs, used });
-    countRun(db, { ...task, startedAtMs }, nowMs);
+    countRun(db, { ...task, startedAtMs }, { nowMs, isTimed });
   }
   return task;
 }
@@ -278,6 +283,7 @@ function loseWorker(
     readonly nowMs: number;
     readonly failure: TaskFailure;
     readonly used: AttemptUse | undefined;
+    readonly isTimed?: boolean | undefined;
   },
 ): Task | undefined {
   const { attempt, failure } = parameters;
@@ -297,18 +303,21 @@ export function loseNode(
     nowMs,
     failure = NODE_LOST,
     used,
+    isTimed,
   }: {
     readonly nowMs: number;
     readonly failure?: TaskFailure;
     readonly used?: AttemptUse | undefined;
+    readonly isTimed?: boolean | undefined;
   },
 ): Task | undefined {
+  const facts = { attempt, nowMs, used, isTimed };
   const lostNodes = lostBefore(db, attempt).lostNodes + 1;
   if (lostNodes > MAX_LOST_NODES) {
-    return finish(db, { attempt, nowMs, used, end: { status: "failure", failure: NODES_LOST } });
+    return finish(db, { ...facts, end: { status: "failure", failure: NODES_LOST } });
   }
   const runAtMs = restartAfterLostNode({ ...attempt, lostNodes, nowMs });
-  return requeue(db, { attempt, nowMs, used, runAtMs, failure, lostNodes });
+  return requeue(db, { ...facts, runAtMs, failure, lostNodes });
 }
 
 function lostBefore(

@@ -99,8 +99,8 @@ export const OPERATIONS: Operations = {
   getHistory: readHistory,
   claimTasks,
   endAttempts: (db, { nowMs, ends }) =>
-    ends.map(({ attempt, end, events, used }) =>
-      endAttempt(db, { nowMs, attempt, end, events, used }),
+    ends.map(({ attempt, end, events, used, isTimed }) =>
+      endAttempt(db, { nowMs, attempt, end, events, used, isTimed }),
     ),
   recordEvents: (db, { events }) => events.map((event) => recordEvent(db, event)),
   appendPieces,

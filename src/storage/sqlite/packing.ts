@@ -379,9 +379,9 @@ function toPayload(value: string | Payload): Payload {
 type Ended = OperationParameters<"endAttempts">["ends"][number];
 
 /** Writes an attempt and its end. A success is only its result. */
-function packEnd(out: unknown[], { attempt, end, events, used }: Ended): void {
+function packEnd(out: unknown[], { attempt, end, events, used, isTimed }: Ended): void {
   out.push(attempt.deploymentId, attempt.taskId, attempt.leaseId, attempt.attempt);
-  out.push(end.status === "success" ? toValue(end.result) : end, events, used);
+  out.push(end.status === "success" ? toValue(end.result) : end, events, used, isTimed);
 }
 
 function unpackEnd(values: ValueReader): Ended {
@@ -396,5 +396,5 @@ function unpackEnd(values: ValueReader): Ended {
     typeof packed === "object" && "status" in packed
       ? packed
       : { status: "success", result: toPayload(packed) };
-  return { attempt, end, events: values.next(), used: values.next() };
+  return { attempt, end, events: values.next(), used: values.next(), isTimed: values.next() };
 }

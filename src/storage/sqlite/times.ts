@@ -61,13 +61,16 @@ interface Running {
   soFarMs: number;
 }
 
-/** Counts how long an attempt of a task ran that has ended, for a key that is known to go by that. */
+/**
+ * Counts how long an attempt of a task ran that has ended, for a key that is known to go by that.
+ * `isTimed` is false where its endpoint is known not to.
+ */
 export function countRun(
   db: SqliteDatabase,
   { deploymentId, taskId, endpoint, startedAtMs = 0 }: Task,
-  nowMs: number,
+  { nowMs, isTimed = true }: { readonly nowMs: number; readonly isTimed?: boolean | undefined },
 ): void {
-  if (db.timedEndpoints.has(deploymentId, endpoint)) {
+  if (isTimed && db.timedEndpoints.has(deploymentId, endpoint)) {
     db.run(
       `INSERT INTO key_runs (deployment_id, endpoint, key, run_ms, ended_at_ms)
        SELECT deployment_id, endpoint, key, ?3, ?4 FROM tasks AS ran

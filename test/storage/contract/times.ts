@@ -148,6 +148,21 @@ export function timesContract({ it }: Pick<Contract, "it">): void {
     expect(await keys(1)).toBe("b");
   });
 
+  it("counts nothing where the endpoint goes by seconds no more", async (storage) => {
+    await openLease(storage);
+    const { submitMany, claimed, keys, now, pass, end } = timed(storage);
+    await submitMany(2, "a");
+    await submitMany(2, "b");
+    const [task] = await claimed(1);
+    expect(task?.taskId).toBe("a000");
+    pass(10_000);
+    const ended = { attempt: attempt("a000"), end: success(1), task, isTimed: false };
+    await storage.endAttempts({ nowMs: now(), ends: [ended] });
+    expect(await keys(1)).toBe("b");
+    await end("b000", 5_000);
+    expect(await keys(1)).toBe("a");
+  });
+
   it("counts suspects, which start apart", async (storage) => {
     await openLease(storage);
     const { submitMany, claimed, keys, now, pass } = timed(storage);

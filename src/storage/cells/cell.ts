@@ -41,7 +41,7 @@ export class Cell implements AsyncDisposable {
   #started = false;
   #joined = false;
   #isUp = false;
-  /** The last state that was told of. */
+  /** The last state that was reported. */
   #told = "";
   #timer: Timer | undefined;
 

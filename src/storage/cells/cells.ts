@@ -16,7 +16,7 @@ import { HOLDS, KEYS_SETTLE_MS, type KeyOfTask, type Places } from "./placement.
 /** Interval at which the cells are read from home. */
 const READ_INTERVAL_MS = 1_000;
 
-/** For how long what was read of the cells is good for tasks with keys. Less than `KEYED_AFTER_MS`. */
+/** How old the list of cells may be when a task with a key is placed. Less than `KEYED_AFTER_MS`. */
 const KNOWN_FOR_MS = 5_000;
 
 const TIME = prepared(
@@ -127,15 +127,18 @@ export class Cells implements Places, AsyncDisposable {
     return cell.ask((storage) => question(storage, number));
   }
 
-  /** Asks home and each cell that answers; what a cell did not answer is left out. */
-  async each<Answer>(question: Question<Answer>): Promise<Answer[]> {
+  /**
+   * Asks home and each cell that answers; what a cell did not answer is left out. Rejects where one of
+   * `needed` does not answer.
+   */
+  async each<Answer>(question: Question<Answer>, needed: readonly Cell[] = []): Promise<Answer[]> {
     const asked = [
       question(this.home, HOME_CELL),
-      ...this.#up().map(async (cell) => {
+      ...[...new Set([...this.up, ...needed])].map(async (cell) => {
         try {
           return await cell.ask((storage) => question(storage, cell.number as number));
         } catch (err) {
-          if (isUnanswered(err)) {
+          if (isUnanswered(err) && !needed.includes(cell)) {
             return undefined;
           }
           throw err;
@@ -154,14 +157,18 @@ export class Cells implements Places, AsyncDisposable {
     ]);
   }
 
-  /** The cells that answer, without home. */
-  #up(): readonly Cell[] {
-    return this.#cells.filter(({ isUp }) => isUp);
+  /** Throws where one of the cells of these numbers is away. */
+  refuseAway(numbers: readonly number[]): void {
+    for (const cell of this.#cells) {
+      if (!cell.isUp && numbers.includes(cell.number as number)) {
+        throw cellUnavailable(cell.name, undefined);
+      }
+    }
   }
 
-  /** The same, for who keeps something of each. */
+  /** The cells that answer, without home. */
   get up(): readonly Cell[] {
-    return this.#up();
+    return this.#cells.filter(({ isUp }) => isUp);
   }
 
   get isWhole(): boolean {
@@ -175,7 +182,7 @@ export class Cells implements Places, AsyncDisposable {
 
   /** Brings home's rows to the cells that answer. Never rejects. */
   async bring(): Promise<void> {
-    await Promise.all(this.#up().map((cell) => cell.look()));
+    await Promise.all(this.up.map((cell) => cell.look()));
   }
 
   known(): { readonly cells: readonly KnownCell[]; readonly nowMs: number } {
@@ -188,7 +195,7 @@ export class Cells implements Places, AsyncDisposable {
   }
 
   reachable(): readonly number[] {
-    return this.#up().map(({ number }) => number as number);
+    return this.up.map(({ number }) => number as number);
   }
 
   async holds(cell: number, { deploymentId, endpoint, key }: KeyOfTask): Promise<boolean> {

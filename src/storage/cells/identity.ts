@@ -73,7 +73,7 @@ export async function knownCells(home: Pick<Session, "query">): Promise<KnownCel
   }));
 }
 
-/** Refuses a cell to who needs a platform's home. */
+/** Refuses a database that is a cell where a platform's home is needed. */
 export async function refuseCell(session: Pick<Session, "query">): Promise<void> {
   const found = await identityOf(session);
   if (found !== undefined && found.number !== HOME_CELL) {

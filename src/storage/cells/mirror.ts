@@ -2,7 +2,7 @@
  * What a cell has of home's rows, and how it is kept the same.
  *
  * The statements that claim, store and end tasks read rows that home keeps: which endpoints are paused,
- * who is told of ends, which deployments are gone. So each cell has a copy of these, and its statements
+ * which webhooks hear of ends, which deployments are gone. So each cell has a copy of these, and its statements
  * are those of any database. A copy is made in one transaction that holds the row of the cell's identity,
  * and what it copies is read under that lock: of two nodes that copy at once, the later one has read later.
  *

@@ -3,15 +3,16 @@
  *
  * - A retry goes to the cell of its task, whose arguments and webhook it has.
  * - A task with a key goes where the hash of that key says (rendezvous hashing), so that what shares a key
- *   is counted and found in one database: first the key of who shares the endpoint, then the idempotency key.
+ *   is counted and found in one database: the key of who shares the endpoint, or else the idempotency key.
  * - Any other goes to the next cell that answers.
  *
  * What is fired by a schedule stays at home, where the schedule is: its id is made without this.
  *
- * With a further cell, some idempotency keys have another place than before. A task with such a key is
- * looked for in the earlier ones first. For nodes to agree on what is earlier, a new cell takes tasks with
+ * With a further cell, some keys have another place than before. A task with an idempotency key is looked
+ * for in the earlier places first. For nodes to agree on what is earlier, a new cell takes tasks with
  * keys from a time on that home has (`keyed_from_ms`), and a node that has not read the cells from home
- * for some seconds takes none with keys. For half a minute from then on, keys with another place are refused.
+ * for some seconds takes none with keys. For half a minute from then on, idempotency keys with another place
+ * are refused.
  */
 import { createHash } from "node:crypto";
 import { cellOfTaskId, HOME_CELL } from "../../tasks/id.ts";
@@ -64,21 +65,22 @@ export class CellPlacement {
     if (retryOf !== undefined) {
       return cellOfTaskId(retryOf);
     }
-    if (key !== undefined) {
-      return chosen(this.#takers(), JSON.stringify([deploymentId, endpoint, key]));
-    }
-    if (idempotencyKey !== undefined) {
-      return this.#placeKey({ deploymentId, endpoint, key: idempotencyKey });
+    const sharedKey = key ?? idempotencyKey;
+    if (sharedKey !== undefined) {
+      const text = JSON.stringify([deploymentId, endpoint, sharedKey]);
+      return idempotencyKey === undefined
+        ? chosen(this.#takers(), text)
+        : this.#placeOnce(text, { deploymentId, endpoint, key: idempotencyKey });
     }
     const reachable = this.#places.reachable();
     this.#next = (this.#next + 1) % Math.max(reachable.length, 1);
     return reachable[this.#next] ?? HOME_CELL;
   }
 
-  async #placeKey(key: KeyOfTask): Promise<number> {
+  /** The cell that the text chooses, or the one where the idempotency key was stored earlier. */
+  async #placeOnce(text: string, key: KeyOfTask): Promise<number> {
     const { cells, nowMs } = this.#places.known();
     const takers = cells.filter(({ keyedFromMs }) => keyedFromMs <= nowMs);
-    const text = JSON.stringify([key.deploymentId, key.endpoint, key.key]);
     const placeAmong = (some: readonly KnownCell[]): number => chosen(numbersOf(some), text);
     const place = placeAmong(takers);
     /** Places before this one, with the time from which nothing goes there any more. */

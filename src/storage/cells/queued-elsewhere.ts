@@ -7,7 +7,7 @@ import type { QueueCount } from "../queues.ts";
 import type { NewTask } from "../storage.ts";
 import type { Cells } from "./cells.ts";
 
-/** For how long counts are good. */
+/** How old counts may be when a submit uses them. */
 const COUNTED_FOR_MS = 1_000;
 
 /** Deployments whose counts are kept. */
@@ -20,7 +20,7 @@ interface Counted {
 }
 
 /** A task with what is left to it of its limit, and how many of its endpoint wait elsewhere. */
-interface Limited {
+export interface Limited {
   readonly task: NewTask;
   readonly elsewhere: number;
 }

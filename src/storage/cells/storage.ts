@@ -4,8 +4,8 @@
  * there; its transactions are those of one database. What is asked of many tasks is asked of all of them
  * and put together.
  *
- * What a cell's statements read of home they read from a copy (`mirror.ts`). What they write for home is
- * taken there before home is asked for it (`carry.ts`). A lease is in each database (`leases.ts`).
+ * A cell's statements read home's rows from a copy (`mirror.ts`). What they write for home is moved there
+ * before home is asked for it (`carry.ts`). A lease is in each database (`leases.ts`).
  *
  * A cell that is away takes no new tasks but those that have to be in it, and its tasks wait. Claims, counts
  * and maintenance leave it out. Lists and searches fail: an answer without a part of the tasks would be taken
@@ -25,7 +25,7 @@ import type {
   TaskKey,
 } from "../storage.ts";
 import { moveBlobs } from "./blobs.ts";
-import { isUnanswered } from "./cell.ts";
+import { type Cell, isUnanswered } from "./cell.ts";
 import { Cells, type CellsOptions } from "./cells.ts";
 import { cellsAccounts, cellsHosting } from "./home.ts";
 import { CellLeases, isInDoubt } from "./leases.ts";
@@ -40,7 +40,7 @@ import {
   summedStates,
 } from "./merge.ts";
 import { CellPlacement } from "./placement.ts";
-import { QueuedElsewhere } from "./queued-elsewhere.ts";
+import { type Limited, QueuedElsewhere } from "./queued-elsewhere.ts";
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends
   | ((parameters: infer P) => unknown)
@@ -121,6 +121,8 @@ export class CellsStorage implements Storage {
   readonly rescueExpired: Storage["rescueExpired"];
 
   async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
+    // Before any is stored: who is refused calls again, and the others would be stored twice.
+    this.#cells.refuseAway(tasks.map(({ taskId }) => this.#cells.cellOf(taskId)));
     return this.#split(
       tasks,
       (one) => one.taskId,
@@ -139,16 +141,21 @@ export class CellsStorage implements Storage {
           storage.submitTasks({ tasks: limited.map(({ task }) => task) }),
         );
         return outcomes.map((outcome, at) =>
-          outcome.outcome === "queue_full"
-            ? { ...outcome, queued: outcome.queued + (limited[at]?.elsewhere ?? 0) }
-            : outcome,
+          outcome.outcome === "queue_full" ? ofAll(outcome, limited[at]) : outcome,
         );
       },
     );
   }
 
-  fireSchedule(firing: ParametersOf<"fireSchedule">): ReturnType<Storage["fireSchedule"]> {
-    return this.#cells.home.fireSchedule(firing);
+  async fireSchedule(firing: ParametersOf<"fireSchedule">): ReturnType<Storage["fireSchedule"]> {
+    const { end } = firing;
+    if (end.outcome !== "task") {
+      return this.#cells.home.fireSchedule(firing);
+    }
+    const [limited] = await this.#queued.limit([end.task], HOME_CELL);
+    const task = limited?.task ?? end.task;
+    const fired = await this.#cells.home.fireSchedule({ ...firing, end: { ...end, task } });
+    return fired?.outcome === "queue_full" ? ofAll(fired, limited) : fired;
   }
 
   getTask = this.#ofTask("getTask");
@@ -245,14 +252,10 @@ export class CellsStorage implements Storage {
     );
   }
 
-  /** Rejects where a cell that is away may have given tasks to one of the leases, until it has answered. */
-  async listAttempts(parameters: ParametersOf<"listAttempts">): Promise<Attempt[]> {
-    for (const cell of this.#cells.list) {
-      if (isInDoubt(cell, parameters.leaseIds)) {
-        await cell.ask((storage) => storage.listAttempts(parameters));
-      }
-    }
-    return this.#flat((storage) => storage.listAttempts(parameters));
+  /** Rejects where a cell that may have given tasks to one of the leases does not answer. */
+  listAttempts(parameters: ParametersOf<"listAttempts">): Promise<Attempt[]> {
+    const inDoubt = this.#cells.list.filter((cell) => isInDoubt(cell, parameters.leaseIds));
+    return this.#flat((storage) => storage.listAttempts(parameters), inDoubt);
   }
 
   listAborts(parameters: ParametersOf<"listAborts">): Promise<Attempt[]> {
@@ -375,8 +378,12 @@ export class CellsStorage implements Storage {
     return this.#cells[Symbol.asyncDispose]();
   }
 
-  async #flat<Item>(question: (storage: PostgresStorage) => Promise<Item[]>): Promise<Item[]> {
-    return (await this.#cells.each(question)).flat();
+  /** Rejects where one of `needed` does not answer; others are left out then. */
+  async #flat<Item>(
+    question: (storage: PostgresStorage) => Promise<Item[]>,
+    needed: readonly Cell[] = [],
+  ): Promise<Item[]> {
+    return (await this.#cells.each(question, needed)).flat();
   }
 
   /** Remembers leases under which a cell may have carried out what it did not answer. */
@@ -428,6 +435,14 @@ export class CellsStorage implements Storage {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
+}
+
+/** A full queue with what waits of it in the other databases. */
+function ofAll(
+  full: Extract<SubmitOutcome, { readonly outcome: "queue_full" }>,
+  limited: Limited | undefined,
+): SubmitOutcome {
+  return { ...full, queued: full.queued + (limited?.elsewhere ?? 0) };
 }
 
 type Claims = ParametersOf<"claimTasks">["claims"];

@@ -1,10 +1,11 @@
 /** What is only so over several databases: where tasks are, what is asked of all, and cells that are away. */
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { CellChange } from "../../../src/storage/cells/cell.ts";
 import { refuseCell, refuseCells } from "../../../src/storage/cells/identity.ts";
 import { CellsStorage } from "../../../src/storage/cells/storage.ts";
 import { type PostgresOptions, PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
+import { unavailable } from "../../../src/storage/unavailable.ts";
 import { createIdSource, HOME_CELL } from "../../../src/tasks/id.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import {
@@ -47,6 +48,16 @@ async function opened(): Promise<CellsStorage> {
   const storage = await cellsStorage({});
   await storage.start();
   return storage;
+}
+
+/** Home and one cell, with the storages of both. */
+async function withCell() {
+  const urls = await databaseUrls();
+  const of = (url: string) => new PostgresStorage(url, { connections: 4, leaseClock: "caller" });
+  const [home, cell] = [of(urls[0]), of(urls[1])];
+  const storage = new CellsStorage({ home, cells: [{ name: "a", storage: cell }] });
+  await storage.start();
+  return { storage, home, cell };
 }
 
 /** Has all cells take tasks with keys, which they do only after a while. */
@@ -121,6 +132,20 @@ describe("tasks in cells", () => {
       tasks: [newTask(newId(2), { queueLimit }), newTask(newId(2), { queueLimit })],
     });
     expect(outcomes).toMatchObject([{ outcome: "stored" }, { outcome: "queue_full", queued: 3 }]);
+  });
+
+  test("of a schedule share it, too", async () => {
+    await using storage = (await withCell()).storage;
+    await submit(storage, newTask(newId(1)), newTask(newId(1)));
+    const made = await withCell();
+    await using other = made.storage;
+    const fireSchedule = vi.spyOn(made.home, "fireSchedule");
+    fireSchedule.mockResolvedValue({ outcome: "queue_full", queued: 1 });
+    const task = newTask(newId(), { queueLimit: 3 });
+    const firing = { schedule: {} as never, atMs: NOW_MS, nextAtMs: NOW_MS };
+    const fired = await other.fireSchedule({ ...firing, end: { outcome: "task", task } });
+    expect(fired).toEqual({ outcome: "queue_full", queued: 3 });
+    expect(fireSchedule.mock.lastCall?.[0].end).toMatchObject({ task: { queueLimit: 1 } });
   });
 
   test("are used up at home once, also where a load is brought again", async () => {
@@ -201,6 +226,22 @@ describe("new tasks", () => {
       idempotencyKeys.map((each) => storage.placeTask({ ...placing, idempotencyKey: `${each}!` })),
     );
     expect(new Set(fresh)).toEqual(new Set([1, 2]));
+    // Also where they have a key of who shares the endpoint, which is placed before they are.
+    const keys = Array.from({ length: 12 }, (_, at) => `customer-${at}`);
+    const shared = (idempotencyKey: string) =>
+      Promise.all(keys.map((each) => storage.placeTask({ ...placing, key: each, idempotencyKey })));
+    const [first, second, other] = [
+      await shared("invoice-0"),
+      await shared("invoice-1"),
+      await shared("invoice-0!"),
+    ];
+    expect(new Set(first)).toEqual(new Set([HOME_CELL]));
+    const ofKeys = await Promise.all(
+      keys.map((each) => storage.placeTask({ ...placing, key: each })),
+    );
+    expect(new Set(ofKeys)).toEqual(new Set([1, 2]));
+    expect(other).toEqual(ofKeys);
+    expect(new Set(second)).toEqual(new Set([1]));
   });
 });
 
@@ -346,6 +387,9 @@ describe("a cell that is away", () => {
       expect(await placesOf(storage)).toEqual(new Set([1]));
       await expect(storage.getTask(key(inB))).rejects.toMatchObject(UNAVAILABLE);
       await expect(submit(storage, newTask(newId(2)))).rejects.toMatchObject(UNAVAILABLE);
+      // None of a submit is stored where a part cannot be: the caller submits all of it again.
+      const together = [newTask(newId(1)), newTask(newId(2))];
+      await expect(submit(storage, ...together)).rejects.toMatchObject(UNAVAILABLE);
       await expect(
         storage.listTasks({ deploymentId: DEPLOYMENT, limit: 10 }),
       ).rejects.toMatchObject(UNAVAILABLE);
@@ -408,6 +452,63 @@ describe("a cell that is away", () => {
     expect(await claim(storage, { leaseId: "lease-2" })).toMatchObject([
       { task: { taskId, attempt: 2 } },
     ]);
+  });
+});
+
+describe("a cell that has carried out what it did not answer", () => {
+  const lost = () => unavailable(new Error("its answer was lost"));
+
+  test("has its claims looked for until it answers, also where it seems to be up", async () => {
+    const made = await withCell();
+    await using storage = made.storage;
+    const { cell } = made;
+    await openLease(storage);
+    const taskId = newId(1);
+    await submit(storage, newTask(taskId));
+    const claimTasks = cell.claimTasks.bind(cell);
+    vi.spyOn(cell, "claimTasks").mockImplementationOnce(async (parameters) => {
+      await claimTasks(parameters);
+      throw lost();
+    });
+    const claims = [{ endpoint: ENDPOINT, leaseId: LEASE, limit: 1 }];
+    const claimed = await storage.claimTasks({ deploymentId: DEPLOYMENT, nowMs: NOW_MS, claims });
+    expect(claimed).toEqual({ tasks: [], later: [], doubtful: [LEASE] });
+    const leaseIds = [LEASE];
+    vi.spyOn(cell, "listAttempts").mockRejectedValueOnce(lost());
+    await expect(storage.listAttempts({ leaseIds })).rejects.toMatchObject(UNAVAILABLE);
+    expect(await storage.listAttempts({ leaseIds })).toMatchObject([{ taskId, attempt: 1 }]);
+    // Nothing is in doubt of other leases.
+    vi.spyOn(cell, "listAttempts").mockRejectedValueOnce(lost());
+    expect(await storage.listAttempts({ leaseIds: ["lease-2"] })).toEqual([]);
+  });
+
+  test("leaves no adopted task running whose end nobody stores", async () => {
+    const made = await withCell();
+    await using storage = made.storage;
+    const { cell } = made;
+    const opened = { owner: "test", nowMs: NOW_MS, ttlMs: 20_000 };
+    await storage.openLease({ ...opened, leaseId: LEASE, session: "secret" });
+    const ids = [newId(HOME_CELL), newId(1)];
+    await submit(storage, ...ids.map((id) => newTask(id, { leaseId: LEASE })));
+    const adoptLease = cell.adoptLease.bind(cell);
+    vi.spyOn(cell, "adoptLease").mockImplementationOnce(async (parameters) => {
+      await adoptLease(parameters);
+      throw lost();
+    });
+    const adopted = await storage.adoptLease({
+      ...opened,
+      leaseId: LEASE,
+      session: "secret",
+      newLeaseId: "lease-2",
+      newSession: "next secret",
+    });
+    expect(adopted?.map(({ task, leaseId }) => [task.taskId, leaseId])).toEqual(
+      ids.map((id) => [id, "lease-2"]),
+    );
+    for (const taskId of ids) {
+      const attempt = { ...key(taskId), leaseId: "lease-2", attempt: 1 };
+      expect(await endAttempt(storage, attempt, success(1))).toMatchObject({ status: "success" });
+    }
   });
 });
 

@@ -48,7 +48,7 @@ it("what a rule looks for is told in words", () => {
   expect(more({ kind: "token_ends", threshold: "100", ...told })).toEqual([
     "when a token ends within 100 days",
     "after 1 min",
-    "tells on-call and mail",
+    "notifies on-call and mail",
     "by token ci",
   ]);
   expect(more({ kind: "webhook_off", threshold: "0" })).toEqual([

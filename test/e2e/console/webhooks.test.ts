@@ -236,7 +236,7 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await other.page.getByRole("row", { name: /^both/ }).getByText("moved").waitFor();
     await one.press("Save");
     await rule.getByText("It is now: more than 5 % of the tasks").waitFor();
-    await rule.getByText("tells moved, hold time 120s").waitFor();
+    await rule.getByText("notifies moved, hold time 120s").waitFor();
     await one.press("Save");
     await other.page.getByText("more than 7 % of the tasks").waitFor();
     await alerts.deleteAlertRule({ name: "both" });

@@ -34,7 +34,7 @@ function inWords({ condition, deployments = [], receivers = [], hold, disabled }
   return [
     condition,
     `of ${deployments.join(" ") || "all"}`,
-    `tells ${receivers.join(" ") || "nobody"}`,
+    `notifies ${receivers.join(" ") || "nobody"}`,
     `hold time ${hold}`,
     ...(disabled ? ["disabled"] : []),
   ].join(", ");
@@ -141,7 +141,10 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
               )}
             </Field>
           )}
-          <Field label="Hold time, in minutes" hint="True for so long before it fires.">
+          <Field
+            label="Hold time, in minutes"
+            hint="How long it must be so before the alert fires."
+          >
             {(control) => (
               <input
                 {...control}
@@ -157,7 +160,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
           </Field>
         </div>
         {isOfDeployments(kind) && (
-          <Field label="Deployments" hint="Optional: names, with spaces between. Empty: all.">
+          <Field label="Deployments" hint="Names with spaces between. Empty: all deployments.">
             {(control) => (
               <input
                 {...control}
@@ -171,9 +174,9 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
           </Field>
         )}
         <fieldset className="choices">
-          <legend>Tells</legend>
+          <legend>Notifies</legend>
           {receivers.length === 0 && (
-            <p className="hint">Nobody yet: create a receiver first, or look at this page.</p>
+            <p className="hint">No receivers yet. Without one, alerts are only on this page.</p>
           )}
           {receivers.map((name) => (
             <label key={name} className="choice">

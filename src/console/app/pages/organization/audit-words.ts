@@ -172,7 +172,7 @@ const PHRASES: Readonly<Record<string, (value: string) => string>> = {
   address: (value) => `at ${value}`,
   digest: (value) => `digest ${value.slice(0, DIGEST_CHARACTERS)}`,
   events: (value) => `on ${listed(value.replaceAll("task.", ""), ", ")}`,
-  receivers: (value) => `tells ${listed(value, " and ")}`,
+  receivers: (value) => `notifies ${listed(value, " and ")}`,
   hold_seconds: (value) => `after ${duration(Number(value) * 1_000)}`,
 };
 

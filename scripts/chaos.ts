@@ -3,6 +3,7 @@
  * acknowledged task is lost or finishes twice. Prints figures at the end; the exit
  * code is 1 if a guarantee was violated.
  */
+import { cellsDatabase } from "../test/chaos/cells.ts";
 import { postgresDatabase } from "../test/chaos/postgres.ts";
 import { Random } from "../test/chaos/random.ts";
 import { type ChaosDatabase, chaos, type Figures } from "../test/chaos/run.ts";
@@ -16,7 +17,8 @@ or finishes twice. Prints figures at the end; the exit code is 1 if a guarantee 
 violated.
 
 Options:
-  --on <name>     sqlite or postgres (default: one after the other)
+  --on <name>     sqlite, postgres or cells (default: one after the other, and with
+                  --short no cells)
   --launcher      on sqlite: the workers run on machines that a launcher starts, and
                   launcher and machines are killed, too
   --kills <n>     how many processes to kill on each (default: 200, with --short 25)
@@ -34,7 +36,10 @@ const KILLS_PER_ROUND = 25;
 const DATABASES: Readonly<Record<string, (random: Random) => Promise<ChaosDatabase>>> = {
   sqlite: async () => sqliteDatabase(),
   postgres: postgresDatabase,
+  cells: cellsDatabase,
 };
+/** Cells make three servers and a platform, which takes too long for every change. */
+const SHORT = ["sqlite", "postgres"];
 
 interface Options {
   readonly on: readonly string[];
@@ -68,7 +73,9 @@ function readOptions(): Options | undefined {
     return Number(text);
   };
   if (values.on !== undefined && !Object.hasOwn(DATABASES, values.on)) {
-    const names = Object.keys(DATABASES).join(" or ");
+    const names = Object.keys(DATABASES)
+      .join(", ")
+      .replace(/, (\w+)$/, " or $1");
     throw new UsageError(`--on must be ${names}, not ${JSON.stringify(values.on)}`);
   }
   const { launcher, on = launcher ? "sqlite" : undefined } = values;
@@ -77,29 +84,26 @@ function readOptions(): Options | undefined {
   }
   return {
     launcher,
-    on: on === undefined ? Object.keys(DATABASES) : [on],
+    on: on === undefined ? (values.short ? SHORT : Object.keys(DATABASES)) : [on],
     kills: number("kills", values.short ? 25 : 200),
     seconds: number("seconds", values.short ? 60 : 3_600),
     seed: number("seed", Math.floor(Math.random() * 1_000_000)),
   };
 }
 
-function table(name: string, seed: number, figures: Figures): string {
-  const { kills, finished } = figures;
+type Row = readonly [string, string | number];
+
+function table({ name, rows }: ChaosDatabase, seed: number, figures: Figures): string {
+  const { killed, finished, otherFaults } = figures;
+  const kinds = Object.entries(killed).map(([what, count]) => `${count} ${what}`);
   const ends = Object.entries(finished).map(([status, count]) => `${count} ${status}`);
   const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;
-  const rows: readonly (readonly [string, string | number])[] = [
+  const shown: readonly Row[] = [
     ["database", name],
     ["seed", seed],
     ["rounds", `${figures.rounds} in ${figures.seconds.toFixed(0)} s`],
-    ["kills", `${kills.nodes + kills.workers} (${kills.nodes} nodes, ${kills.workers} workers)`],
-    ...(kills.other > 0 ? [["other faults", kills.other] as const] : []),
-    ...(figures.launched === undefined
-      ? []
-      : ([
-          ["launchers killed", figures.launched.launchers],
-          ["machines killed", figures.launched.machines],
-        ] as const)),
+    ["kills", `${sum(killed)} (${kinds.join(", ")})`],
+    ...(otherFaults > 0 ? [["other faults", otherFaults] as const] : []),
     ["submitted", figures.submitted],
     ["acknowledged", figures.acknowledged],
     ["finished", ends.join(", ")],
@@ -108,8 +112,13 @@ function table(name: string, seed: number, figures: Figures): string {
     ["otherwise wrong", figures.wrong],
     ["slowest recovery of service", seconds(figures.slowestServiceMs)],
     ["slowest restart of a task", seconds(figures.slowestRestartMs)],
+    ...(rows?.() ?? []),
   ];
-  return rows.map(([label, value]) => `${label.padEnd(28)}${value}\n`).join("");
+  return shown.map(([label, value]) => `${label.padEnd(28)}${value}\n`).join("");
+}
+
+function sum(counts: Figures["killed"]): number {
+  return Object.values(counts).reduce((total, one) => total + one, 0);
 }
 
 /** True if no guarantee was violated. */
@@ -121,10 +130,9 @@ async function runOn(database: ChaosDatabase, options: Options): Promise<boolean
     ...options,
     database,
     killsPerRound: KILLS_PER_ROUND,
-    onRound: ({ rounds, kills, acknowledged, violations }) => {
-      const killed = kills.nodes + kills.workers;
+    onRound: ({ rounds, killed, acknowledged, violations }) => {
       process.stdout.write(
-        `${name}: round ${rounds}, ${killed} kills, ${acknowledged} tasks, ${violations.length} violations\n`,
+        `${name}: round ${rounds}, ${sum(killed)} kills, ${acknowledged} tasks, ${violations.length} violations\n`,
       );
       // At once: a later round may fail before the end.
       for (const line of violations.slice(told)) {
@@ -137,7 +145,7 @@ async function runOn(database: ChaosDatabase, options: Options): Promise<boolean
       process.stdout.write(`${name}: after ${fault}, no task ended for ${seconds} s\n`);
     },
   });
-  process.stdout.write(`\n${table(name, options.seed, figures)}\n`);
+  process.stdout.write(`\n${table(database, options.seed, figures)}\n`);
   return figures.violations.length === 0;
 }
 

@@ -352,8 +352,14 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
     readonly events: readonly (NewEvent & { readonly attempt: Attempt })[];
   }): Promise<(number | undefined)[]>;
 
-  /** Lists the attempts that run under these leases. Finds claims whose answer was lost. */
-  listAttempts(parameters: { readonly leaseIds: readonly string[] }): Promise<Attempt[]>;
+  /**
+   * Lists the attempts that run under these leases; with `cell`, those of that cell alone. Finds claims
+   * whose answer was lost.
+   */
+  listAttempts(parameters: {
+    readonly leaseIds: readonly string[];
+    readonly cell?: number;
+  }): Promise<Attempt[]>;
 
   /** Cancels a queued task; undefined when the task does not exist. */
   cancelTask(parameters: TaskKey & { readonly nowMs: number }): Promise<CancelOutcome | undefined>;

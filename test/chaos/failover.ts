@@ -94,7 +94,7 @@ export async function failovers({
       ledger.forget(taskId);
     }
     figures.acknowledged += tasks.length;
-    const wrong = await storedWrongly(pair.primaryUrl, figures.acknowledged);
+    const wrong = await storedWrongly([pair.primaryUrl], figures.acknowledged);
     const crashes = nodes.flatMap((node) => node.takeCrashes());
     for (const message of [...wrong, ...crashes.map((text) => `a node ended by itself: ${text}`)]) {
       found.push({ kind: "wrong", taskId: "-", message });

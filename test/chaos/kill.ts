@@ -14,18 +14,26 @@ const MAX_RECOVERY_MS = 180_000;
 /** What takes longer is told at once, so that a run which stands still says why. */
 const SLOW_MS = 20_000;
 
+/** What else goes wrong, such as a restart of the database; chosen now and then. */
+export interface OtherFaults {
+  /** Of all strikes. */
+  readonly share: number;
+  cause(): Promise<void>;
+  /** How many were killed of what is no node and no worker, by its name. */
+  readonly killed?: Readonly<Record<string, number>>;
+}
+
 export interface KillerOptions {
   readonly nodes: readonly ChaosNode[];
   readonly ledger: Ledger;
   readonly load: Load;
   readonly random: Random;
-  /** Something else that goes wrong, such as a restart of the database; chosen now and then. */
-  readonly other?: { readonly share: number; cause(): Promise<void> };
+  readonly other?: OtherFaults;
   /** Told of a fault that tasks have waited for a long time after. */
   onSlow(fault: string, afterMs: number): void;
 }
 
-export interface KillCounts {
+interface KillCounts {
   nodes: number;
   workers: number;
   other: number;
@@ -50,7 +58,13 @@ export class Killer {
   }
 
   get kills(): number {
-    return this.counts.nodes + this.counts.workers;
+    return Object.values(this.killed).reduce((sum, one) => sum + one, 0);
+  }
+
+  /** How many were killed, by what they were. */
+  get killed(): Readonly<Record<string, number>> {
+    const { nodes, workers } = this.counts;
+    return { nodes, workers, ...this.#options.other?.killed };
   }
 
   /** One kill, and the wait until everything goes on. */
@@ -86,10 +100,11 @@ export class Killer {
     }
     if (random.chance(0.4)) {
       const node = random.pick(nodes);
-      if (node) {
-        await this.#killNode(node);
+      if (node === undefined) {
+        return undefined;
       }
-      return "the kill of a node";
+      await this.#killNode(node);
+      return `the kill of a node, which was ready after ${Math.round((Date.now() - atMs) / 1_000)} s`;
     }
     return this.#killWorker(atMs) ? "the kill of a worker" : undefined;
   }

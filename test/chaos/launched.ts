@@ -2,20 +2,16 @@
  * A platform whose workers run on machines that a launcher starts (`--on exec`): the node, the
  * launcher, machines and their workers are processes of their own, and all of them are killed.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { OtherFaults } from "./kill.ts";
 import type { Ledger } from "./ledger.ts";
-import { ChaosNode, ENTRY, ENVIRONMENT, SERVICE } from "./node.ts";
+import { ChaosNode } from "./node.ts";
+import { createToken, DEPLOYMENT, deploy, HEADERS, setUp } from "./platform.ts";
 import type { Random } from "./random.ts";
-import { within } from "./within.ts";
 
-const PERSON = ["--email", "ada@example.com"];
-const DEPLOYMENT = "chaos";
 const MACHINES = 2;
 /** Of all strikes. */
 const SHARE = 0.5;
@@ -23,7 +19,6 @@ const SHARE = 0.5;
 const LATELY_MS = 3_000;
 /** The longest that nobody launches. */
 const MAX_ABSENCE_MS = 3_000;
-const COMMAND_TIMEOUT_MS = 120_000;
 /** Workers of machines start sooner so, and end with them. */
 const ENV = { TESSERA_SANDBOX: "permission" };
 
@@ -36,10 +31,10 @@ interface LaunchedOptions {
 export class LaunchedPlatform implements AsyncDisposable {
   readonly node: ChaosNode;
   /** What calls name the deployment by. */
-  readonly headers = { "tessera-deployment": `acme/${DEPLOYMENT}` };
+  readonly headers = HEADERS;
   /** Faults of the launcher and its machines. */
-  readonly other: { readonly share: number; cause(): Promise<void> };
-  readonly counts = { launchers: 0, machines: 0 };
+  readonly other: OtherFaults;
+  readonly #killed = { launchers: 0, machines: 0 };
   readonly #folder: string;
   readonly #random: Random;
   readonly #ledger: Ledger;
@@ -52,8 +47,7 @@ export class LaunchedPlatform implements AsyncDisposable {
     const node = await ChaosNode.create(args, { env: ENV });
     const platform = new LaunchedPlatform(node, { ...options, folder });
     try {
-      const setUp = ["admin", "setup", "--organization", "acme", ...PERSON, ...place];
-      await platform.#begin(await tessera(setUp));
+      await platform.#begin(await setUp({ flags: place }));
       return platform;
     } catch (err) {
       await platform[Symbol.asyncDispose]();
@@ -69,23 +63,15 @@ export class LaunchedPlatform implements AsyncDisposable {
     this.#folder = folder;
     this.#random = random;
     this.#ledger = ledger;
-    this.other = { share: SHARE, cause: () => this.#strike() };
+    this.other = { share: SHARE, cause: () => this.#strike(), killed: this.#killed };
   }
 
   async #begin(password: string): Promise<void> {
     this.node.spawn();
     await this.node.ready();
-    const token = async (...access: readonly string[]): Promise<string> => {
-      const at = ["--endpoint", this.node.origin, ...PERSON, "--password-stdin", "-o", "json"];
-      const args = ["token", "create", ...access, "--kind", "organization", ...at];
-      return (JSON.parse(await tessera(args, { input: `${password}\n` })) as { value: string })
-        .value;
-    };
-    const deployer = await token("deployer", "--developer-operations");
-    const env = { SERVICE_CLOUD_API_KEY: deployer, SERVICE_CLOUD_API_ENDPOINT: this.node.origin };
-    const settings = ["--place", "remote", "--workers", String(MACHINES), "--no-authorization"];
-    await tessera(["deploy", SERVICE, "--name", DEPLOYMENT, ...settings], { env });
-    const launches = await token("launcher", "--access", "launch", "--deployment", DEPLOYMENT);
+    await deploy(this.node, password, ["--place", "remote", "--workers", String(MACHINES)]);
+    const access = ["launcher", "--access", "launch", "--deployment", DEPLOYMENT];
+    const launches = await createToken(this.node, password, access);
     const place = ["--join", this.node.origin, "--on", "exec", "--data", this.#folder];
     const bounds = ["--max", String(MACHINES), "--join-within", "60s"];
     this.#launcher = await ChaosNode.create(() => ["launcher", ...place, ...bounds], {
@@ -111,7 +97,7 @@ export class LaunchedPlatform implements AsyncDisposable {
     if (kind >= 0.4) {
       do {
         await this.#launcher?.kill();
-        this.counts.launchers += 1;
+        this.#killed.launchers += 1;
         await sleep(random.chance(0.5) ? 0 : random.between(0, MAX_ABSENCE_MS));
         this.#launcher?.spawn();
         await sleep(random.between(0, 1_000));
@@ -130,7 +116,7 @@ export class LaunchedPlatform implements AsyncDisposable {
       this.#random.chance(0.1) ? all : all.filter((each) => working.includes(each)),
     );
     if (pid !== undefined && killGroup(pid)) {
-      this.counts.machines += 1;
+      this.#killed.machines += 1;
     }
   }
 
@@ -178,19 +164,4 @@ function killGroup(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** Runs a command; resolves with what it wrote. */
-async function tessera(
-  args: readonly string[],
-  { input = "", env = {} }: { readonly input?: string; readonly env?: object } = {},
-): Promise<string> {
-  const child = spawn(process.execPath, [ENTRY, ...args], { env: { ...ENVIRONMENT, ...env } });
-  child.stdin.end(input);
-  const ended = Promise.all([text(child.stdout), text(child.stderr), once(child, "exit")]);
-  const [written, said, [code]] = await within(COMMAND_TIMEOUT_MS, `tessera ${args[0]}`, ended);
-  if (code !== 0) {
-    throw new Error(`tessera ${args.join(" ")} ended with ${code}: ${said}`);
-  }
-  return written.trim();
 }

@@ -31,6 +31,8 @@ export interface LoadOptions {
   readonly random: Random;
   /** Told of what callers see that cannot be. */
   onViolation(violation: Violation): void;
+  /** Told how long a task took that has ended, from its submit to its result, without its own time. */
+  onEnd?(taskId: string, tookMs: number): void;
 }
 
 export class Load {
@@ -91,6 +93,8 @@ export class Load {
       const kind = random.next();
       const endpoint = kind < 0.02 ? "dying" : kind < 0.12 ? "flaky" : "work";
       const holdMs = random.between(0, 120);
+      const begunMs = performance.now();
+      let isWatched = false;
       const task = await this.#submit(endpoint, holdMs, Number.POSITIVE_INFINITY);
       if (task === undefined) {
         return;
@@ -99,9 +103,14 @@ export class Load {
         await this.#cancel(task, random.chance(0.5));
       } else if (random.chance(0.4)) {
         await sleep(THINK_MS);
+      } else {
+        isWatched = endpoint === "work";
       }
       // So that the queue stays short, and its length is not what delays a restart.
       while (!(await this.#fetchResult(task)) && !this.#paused) {}
+      if (isWatched && task.result !== undefined) {
+        this.#options.onEnd?.(task.taskId, performance.now() - begunMs - holdMs);
+      }
     }
   }
 

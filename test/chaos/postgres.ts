@@ -53,27 +53,34 @@ export async function postgresDatabase(random: Random): Promise<ChaosDatabase> {
       share: OTHER_SHARE,
       cause: async () => random.pick(faults)?.(),
     },
-    check: (acknowledged) => storedWrongly(server.url, acknowledged),
+    check: (acknowledged) => storedWrongly([server.url], acknowledged),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
-/** What is wrong with a database, when nothing is under way and so many tasks were acknowledged. */
-export async function storedWrongly(url: string, acknowledged: number): Promise<string[]> {
+/** What is wrong with databases, when nothing is under way and so many tasks were acknowledged. */
+export async function storedWrongly(
+  urls: readonly string[],
+  acknowledged: number,
+): Promise<string[]> {
   const found: string[] = [];
-  const [stored] = await ask(url, "SELECT count(*)::int AS n FROM tessera.tasks");
-  if (stored?.n !== acknowledged) {
-    found.push(`${stored?.n} tasks are stored, ${acknowledged} were acknowledged`);
+  let stored = 0;
+  for (const url of urls) {
+    const [tasks] = await ask(url, "SELECT count(*)::int AS n FROM tessera.tasks");
+    stored += Number(tasks?.n);
+    const live = await ask(url, "SELECT task_id, status FROM tessera.live_tasks LIMIT 5");
+    if (live.length > 0) {
+      found.push(`nothing waits or runs, and there is ${JSON.stringify(live)}`);
+    }
   }
-  const live = await ask(url, "SELECT task_id, status FROM tessera.live_tasks LIMIT 5");
-  if (live.length > 0) {
-    found.push(`nothing waits or runs, and there is ${JSON.stringify(live)}`);
+  if (stored !== acknowledged) {
+    found.push(`${stored} tasks are stored, ${acknowledged} were acknowledged`);
   }
   return found;
 }
 
 /** One statement on a connection of its own. */
-async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
+export async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url);
   // A restart in the middle of it is an error of the query too.
   client.on("error", () => undefined);

@@ -5,7 +5,7 @@
  * nobody on it.
  */
 import type { Violation } from "./history.ts";
-import { type KillCounts, Killer } from "./kill.ts";
+import { Killer, type OtherFaults } from "./kill.ts";
 import { LaunchedPlatform } from "./launched.ts";
 import { Ledger } from "./ledger.ts";
 import { Load } from "./load.ts";
@@ -25,9 +25,17 @@ export interface ChaosDatabase extends AsyncDisposable {
   readonly name: string;
   /** What each node is given as `--database`; one node for each. */
   readonly urls: readonly string[];
+  /** Those of a platform that is set up already. Default: none. */
+  readonly nodes?: readonly ChaosNode[];
+  /** Of each call. Default: none. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** What is wrong with it, when nothing is under way and so many tasks were acknowledged. */
   check(acknowledged: number): Promise<readonly string[]>;
-  readonly other?: { readonly share: number; cause(): Promise<void> };
+  readonly other?: OtherFaults;
+  /** Told how long a task took that has ended, from its submit to its result, without its own time. */
+  onEnd?(taskId: string, tookMs: number): void;
+  /** Further rows of the table of figures. */
+  rows?(): readonly (readonly [string, string])[];
 }
 
 export interface ChaosOptions {
@@ -57,9 +65,9 @@ export interface Figures {
   endedTwice: number;
   /** Everything else that is not as promised. */
   wrong: number;
-  kills: KillCounts;
-  /** What else was killed of a platform with a launcher. */
-  launched: LaunchedPlatform["counts"] | undefined;
+  /** How many processes were killed, by what they were. */
+  killed: Killer["killed"];
+  otherFaults: number;
   slowestServiceMs: number;
   slowestRestartMs: number;
   readonly violations: string[];
@@ -71,7 +79,7 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
   const begunMs = performance.now();
   await using stack = new AsyncDisposableStack();
   const ledger = stack.use(await Ledger.start());
-  const nodes: ChaosNode[] = [];
+  const nodes: ChaosNode[] = [...(database.nodes ?? [])];
   let launched: LaunchedPlatform | undefined;
   for (const url of database.urls) {
     if (options.launcher) {
@@ -79,11 +87,18 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     }
     nodes.push(launched?.node ?? stack.use(await ChaosNode.create(serving(url))));
   }
-  const headers = launched?.headers ?? {};
+  const { headers = {} } = launched ?? database;
   const origins = nodes.map(({ origin }) => origin);
   const found: Violation[] = [];
   const onViolation = (violation: Violation): void => void found.push(violation);
-  const load = new Load({ origins, headers, ledgerUrl: ledger.url, random, onViolation });
+  const load = new Load({
+    origins,
+    headers,
+    ledgerUrl: ledger.url,
+    random,
+    onViolation,
+    onEnd: (taskId, tookMs) => database.onEnd?.(taskId, tookMs),
+  });
   const { other } = launched ?? database;
   const { onSlow } = options;
   const killer = new Killer({ nodes, ledger, load, random, onSlow, ...(other && { other }) });
@@ -97,8 +112,8 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     lost: 0,
     endedTwice: 0,
     wrong: 0,
-    kills: killer.counts,
-    launched: launched?.counts,
+    killed: {},
+    otherFaults: 0,
     slowestServiceMs: 0,
     slowestRestartMs: 0,
     violations: [],
@@ -135,6 +150,8 @@ export async function chaos(options: ChaosOptions): Promise<Figures> {
     figures.rounds += 1;
     figures.seconds = elapsed();
     figures.submitted = load.submitted;
+    figures.killed = killer.killed;
+    figures.otherFaults = killer.counts.other;
     figures.slowestServiceMs = killer.slowestServiceMs;
     figures.slowestRestartMs = killer.slowestRestartMs;
     count(figures, found.splice(0));

@@ -11,10 +11,14 @@
  *
  * A claim still under way may have been given attempts that are not known here
  * yet. Those are checked again when every claim that was under way has ended.
+ *
+ * Each cell of the tasks is searched by itself: one that does not answer, or answers late, keeps nobody
+ * from what another one has claimed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../log/log.ts";
 import type { Attempt, Storage } from "../../storage/storage.ts";
+import { HOME_CELL } from "../../tasks/id.ts";
 import type { Attempts } from "../attempts.ts";
 import type { Completer } from "../completer.ts";
 
@@ -27,7 +31,7 @@ const LOST_CLAIM_SEARCH_MS = 30_000;
 const LOST_CLAIM_SEARCH_INTERVAL_MS = 1_000;
 
 interface ClaimRecoveryOptions {
-  readonly storage: Pick<Storage, "listAttempts">;
+  readonly storage: Pick<Storage, "listAttempts" | "cells">;
   readonly attempts: Pick<Attempts, "has">;
   readonly completer: Pick<Completer, "giveBack" | "isUnderWay">;
   readonly log: Log;
@@ -64,10 +68,10 @@ class CallsUnderWay {
 export class ClaimRecovery implements AsyncDisposable {
   readonly #options: ClaimRecoveryOptions;
   #underWay = new CallsUnderWay();
-  /** Leases to check, and until when. */
-  readonly #doubtful = new Map<string, number>();
+  /** All calls that began before `#underWay` have ended. */
+  #ended: Promise<unknown> = Promise.resolve();
+  readonly #searches = new Map<number, Search>();
   readonly #stop = new AbortController();
-  #looking: Promise<void> | undefined;
 
   constructor(options: ClaimRecoveryOptions) {
     this.#options = options;
@@ -83,6 +87,56 @@ export class ClaimRecovery implements AsyncDisposable {
     if (leaseIds.length === 0) {
       return;
     }
+    const { cells = [HOME_CELL] } = this.#options.storage;
+    for (const cell of cells) {
+      let search = this.#searches.get(cell);
+      if (search === undefined) {
+        const { signal } = this.#stop;
+        search = new Search({
+          ...this.#options,
+          cell,
+          signal,
+          claimsEnd: () => this.#claimsEnd(),
+        });
+        this.#searches.set(cell, search);
+      }
+      search.begin(leaseIds);
+    }
+  }
+
+  /** Stops checking. Closing the leases, which comes next, returns their attempts to the queue. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await Promise.all([...this.#searches.values()].map((search) => search.end()));
+  }
+
+  /** Resolves when every claim that is under way now has ended. */
+  async #claimsEnd(): Promise<void> {
+    const underWay = this.#underWay;
+    this.#underWay = new CallsUnderWay();
+    this.#ended = Promise.all([this.#ended, underWay.ended()]);
+    await this.#ended;
+  }
+}
+
+interface SearchOptions extends ClaimRecoveryOptions {
+  readonly cell: number;
+  readonly signal: AbortSignal;
+  readonly claimsEnd: () => Promise<void>;
+}
+
+/** Looks for lost claims in one cell. */
+class Search {
+  readonly #options: SearchOptions;
+  /** Leases to check, and until when. */
+  readonly #doubtful = new Map<string, number>();
+  #looking: Promise<void> | undefined;
+
+  constructor(options: SearchOptions) {
+    this.#options = options;
+  }
+
+  begin(leaseIds: readonly string[]): void {
     const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
     for (const leaseId of leaseIds) {
       this.#doubtful.set(leaseId, untilMs);
@@ -90,14 +144,13 @@ export class ClaimRecovery implements AsyncDisposable {
     this.#looking ??= this.#look();
   }
 
-  /** Stops checking. Closing the leases, which comes next, returns their attempts to the queue. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
+  /** Resolves when it has ended, after its signal. */
+  async end(): Promise<void> {
     await this.#looking;
   }
 
   async #look(): Promise<void> {
-    const { signal } = this.#stop;
+    const { signal, log, cell } = this.#options;
     while (this.#doubtful.size > 0 && !signal.aborted) {
       const beganMs = performance.now();
       try {
@@ -108,7 +161,7 @@ export class ClaimRecovery implements AsyncDisposable {
           }
         }
       } catch (err) {
-        this.#options.log.warn({ err }, "the attempts under the leases could not be looked up");
+        log.warn({ err, cell }, "the attempts under the leases could not be looked up");
       }
       await sleep(LOST_CLAIM_SEARCH_INTERVAL_MS, undefined, { signal }).catch(() => {
         // Stopped: the loop ends.
@@ -118,17 +171,15 @@ export class ClaimRecovery implements AsyncDisposable {
   }
 
   async #giveBack(): Promise<void> {
-    const { storage, attempts, completer, log } = this.#options;
+    const { storage, attempts, completer, log, cell, claimsEnd } = this.#options;
     const isUnknown = (attempt: Attempt): boolean =>
       !attempts.has(attempt) && !completer.isUnderWay(attempt);
-    const held = await storage.listAttempts({ leaseIds: [...this.#doubtful.keys()] });
+    const held = await storage.listAttempts({ leaseIds: [...this.#doubtful.keys()], cell });
     const unknown = held.filter(isUnknown);
     if (unknown.length === 0) {
       return;
     }
-    const underWay = this.#underWay;
-    this.#underWay = new CallsUnderWay();
-    await underWay.ended();
+    await claimsEnd();
     for (const attempt of unknown.filter(isUnknown)) {
       log.warn({ ...attempt }, "a task was claimed by a call that failed; it goes back");
       completer.giveBack(attempt);

@@ -1,19 +1,24 @@
 /**
  * One cell as a node sees it. It is looked after every second, and at once when one of its operations was
- * not answered. A cell that does not answer the look is away: what is asked of it is refused at once, and
- * questions to all cells leave it out, until a look is answered again. So it costs nobody else a wait.
+ * not answered. A cell that does not answer the look is away: what is asked of it is refused at once, also
+ * what was asked before, and questions to all cells leave it out, until a look is answered again. So it
+ * costs nobody else a wait, but for the few seconds until the look is over.
  */
 import { Problem } from "../../errors.ts";
+import { raceAbort, within } from "../../time/race.ts";
 import { SingleFlight } from "../../time/single-flight.ts";
 import { Timer } from "../../time/timer.ts";
 import { statement } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
-import { cellUnavailable, DatabaseAway } from "../unavailable.ts";
+import { cellUnavailable, DatabaseAway, unavailable } from "../unavailable.ts";
 import { CellRefused, joinCell } from "./identity.ts";
 import { lookAfter } from "./mirror.ts";
 
 /** Interval at which a node looks after each cell. */
 const LOOK_INTERVAL_MS = 1_000;
+
+/** How long a cell may take to answer a look: less than a statement may, for all claims wait meanwhile. */
+const LOOK_TIMEOUT_MS = 3_000;
 
 /** What became of a cell, for the log. */
 export type CellChange =
@@ -41,6 +46,8 @@ export class Cell implements AsyncDisposable {
   #started = false;
   #joined = false;
   #isUp = false;
+  /** Ends the questions that are under way when the cell becomes away. */
+  #away = new AbortController();
   /** The last state that was reported. */
   #told = "";
   #timer: Timer | undefined;
@@ -96,7 +103,7 @@ export class Cell implements AsyncDisposable {
       throw cellUnavailable(this.name, undefined);
     }
     try {
-      return await question(this.storage);
+      return await raceAbort(question(this.storage), this.#away.signal);
     } catch (err) {
       if (isUnanswered(err)) {
         void this.look();
@@ -137,19 +144,28 @@ export class Cell implements AsyncDisposable {
     if (restored !== undefined) {
       this.#options.onChange(this.name, { state: "restored", requeued: restored });
     }
-    this.#isUp = true;
+    if (!this.#isUp) {
+      this.#away = new AbortController();
+      this.#isUp = true;
+    }
     this.#tell({ state: "up" });
   }
 
   async #look(): Promise<void> {
     try {
-      await this.#open();
+      const opening = this.#open();
+      await (this.#joined
+        ? within(opening, LOOK_TIMEOUT_MS, () => {
+            throw new Error(`it has not answered for ${LOOK_TIMEOUT_MS / 1_000} s`);
+          })
+        : opening);
     } catch (err) {
       // Where home did not answer, the cell may all the same.
       if (!(err instanceof CellRefused) && this.#isUp && !(await this.#isHomeThere())) {
         return;
       }
       this.#isUp = false;
+      this.#away.abort(unavailable(err));
       const state = err instanceof CellRefused ? "refused" : "away";
       this.#tell({ state, reason: messageOf(err) });
     }

@@ -10,14 +10,18 @@ import { prepared, statement } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
 import { cellUnavailable, unavailable } from "../unavailable.ts";
 import { Cell, type CellChange, isUnanswered } from "./cell.ts";
-import { CellRefused, identifyHome, type KnownCell, knownCells, unnamed } from "./identity.ts";
+import {
+  CellRefused,
+  identifyHome,
+  KNOWN_FOR_MS,
+  type KnownCell,
+  knownCells,
+  unnamed,
+} from "./identity.ts";
 import { HOLDS, KEYS_SETTLE_MS, type KeyOfTask, type Places } from "./placement.ts";
 
 /** Interval at which the cells are read from home. */
 const READ_INTERVAL_MS = 1_000;
-
-/** How old the list of cells may be when a task with a key is placed. Less than `KEYED_AFTER_MS`. */
-const KNOWN_FOR_MS = 5_000;
 
 const TIME = prepared(
   "time_at_home",

@@ -16,6 +16,9 @@ export class CellRefused extends Error {}
  */
 const KEYED_AFTER_MS = 10_000;
 
+/** How old the list of cells may be when a task with a key is placed. Less than `KEYED_AFTER_MS`. */
+export const KNOWN_FOR_MS = 5_000;
+
 /** A cell as home knows it. */
 export interface KnownCell {
   readonly number: number;
@@ -103,11 +106,15 @@ const EMPTY = statement(
      AND NOT EXISTS (SELECT FROM live_tasks) AND NOT EXISTS (SELECT FROM finished_tasks) AS is_empty`,
 );
 const FIND = statement("SELECT cell, beat FROM cells WHERE name = $1");
+/** With the one before where all nodes hear of it in time: then no key has a place between the two. */
 const ADD = statement(
-  `INSERT INTO cells (cell, name, keyed_from_ms)
+  `WITH time AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms)
+   INSERT INTO cells (cell, name, keyed_from_ms)
    SELECT coalesce($2::integer, (SELECT coalesce(max(cell), 0) + 1 FROM cells)), $1,
-     (extract(epoch FROM now()) * 1000)::bigint + ${KEYED_AFTER_MS}
-   RETURNING cell`,
+     coalesce((SELECT max(keyed_from_ms) FROM cells
+       WHERE keyed_from_ms > now_ms + ${KNOWN_FOR_MS} + ${KNOWN_FOR_MS / 5}),
+       now_ms + ${KEYED_AFTER_MS})
+   FROM time RETURNING cell`,
 );
 
 interface Joining {

@@ -85,7 +85,9 @@ export class CellPlacement {
     const place = placeAmong(takers);
     /** Places before this one, with the time from which nothing goes there any more. */
     const earlier = new Map<number, number>();
-    for (const [before, { keyedFromMs }] of takers.entries()) {
+    // Cells that begin at one time have no place between them.
+    for (const [keyedFromMs, [first]] of Map.groupBy(takers, (taker) => taker.keyedFromMs)) {
+      const before = takers.indexOf(first as KnownCell);
       if (before > 0 || this.#places.homeHasKeys) {
         earlier.set(placeAmong(takers.slice(0, before)), keyedFromMs);
       }

@@ -253,9 +253,15 @@ export class CellsStorage implements Storage {
   }
 
   /** Rejects where a cell that may have given tasks to one of the leases does not answer. */
-  listAttempts(parameters: ParametersOf<"listAttempts">): Promise<Attempt[]> {
-    const inDoubt = this.#cells.list.filter((cell) => isInDoubt(cell, parameters.leaseIds));
-    return this.#flat((storage) => storage.listAttempts(parameters), inDoubt);
+  listAttempts({ leaseIds, cell }: ParametersOf<"listAttempts">): Promise<Attempt[]> {
+    const isAsked = (number: number | undefined): boolean => cell === undefined || cell === number;
+    const inDoubt = this.#cells.list.filter(
+      (one) => isAsked(one.number) && isInDoubt(one, leaseIds),
+    );
+    return this.#flat(
+      async (storage, number) => (isAsked(number) ? storage.listAttempts({ leaseIds }) : []),
+      inDoubt,
+    );
   }
 
   listAborts(parameters: ParametersOf<"listAborts">): Promise<Attempt[]> {
@@ -380,7 +386,7 @@ export class CellsStorage implements Storage {
 
   /** Rejects where one of `needed` does not answer; others are left out then. */
   async #flat<Item>(
-    question: (storage: PostgresStorage) => Promise<Item[]>,
+    question: (storage: PostgresStorage, number: number) => Promise<Item[]>,
     needed: readonly Cell[] = [],
   ): Promise<Item[]> {
     return (await this.#cells.each(question, needed)).flat();

@@ -17,7 +17,7 @@ const SCRIPTS: readonly Script[] = [
     refused: [
       [["--kils", "3"], "'--kils'"],
       [["--kills", "few"], '--kills must be a whole number, not "few"'],
-      [["--on", "mysql"], '--on must be sqlite or postgres, not "mysql"'],
+      [["--on", "mysql"], '--on must be sqlite, postgres or cells, not "mysql"'],
       [["sqlite"], "'sqlite'"],
     ],
   },

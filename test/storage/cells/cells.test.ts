@@ -7,6 +7,7 @@ import { type PostgresOptions, PostgresStorage } from "../../../src/storage/post
 import type { Storage } from "../../../src/storage/storage.ts";
 import { unavailable } from "../../../src/storage/unavailable.ts";
 import { createIdSource, HOME_CELL } from "../../../src/tasks/id.ts";
+import { SilentProxy } from "../../chaos/proxy.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import {
   claim,
@@ -50,12 +51,13 @@ async function opened(): Promise<CellsStorage> {
   return storage;
 }
 
-/** Home and one cell, with the storages of both. */
-async function withCell() {
+/** Home and one cell, with the storages of both; `b`: with the other cell, too. */
+async function withCell({ b = false } = {}) {
   const urls = await databaseUrls();
   const of = (url: string) => new PostgresStorage(url, { connections: 4, leaseClock: "caller" });
   const [home, cell] = [of(urls[0]), of(urls[1])];
-  const storage = new CellsStorage({ home, cells: [{ name: "a", storage: cell }] });
+  const cells = [{ name: "a", storage: cell }, ...(b ? [{ name: "b", storage: of(urls[2]) }] : [])];
+  const storage = new CellsStorage({ home, cells });
   await storage.start();
   return { storage, home, cell };
 }
@@ -194,6 +196,22 @@ describe("new tasks", () => {
       expect(await placesOf(again, name)).toEqual(places);
       expect(new Set(places)).toEqual(new Set([1, 2]));
     }
+  });
+
+  test("with an idempotency key go to a cell that answers, also where another is away that began with it", async () => {
+    await (await opened())[Symbol.asyncDispose]();
+    const [home] = await databaseUrls();
+    const times = await ask(home, "SELECT DISTINCT keyed_from_ms FROM tessera.cells");
+    expect(times).toHaveLength(1);
+    await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 1");
+    const { storage: asked, cell } = await withCell({ b: true });
+    await using storage = asked;
+    vi.spyOn(cell, "beside").mockRejectedValue(unavailable(new Error("it is away")));
+    const keys = Array.from({ length: 12 }, (_, at) => `invoice-${at}`);
+    const places = await Promise.all(
+      keys.map((each) => storage.placeTask({ ...placing, idempotencyKey: each })),
+    );
+    expect(new Set(places)).toEqual(new Set([1, 2]));
   });
 
   test("with an idempotency key from before a cell was there are found where they are", async () => {
@@ -345,15 +363,15 @@ describe("a cell that is away", () => {
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   /** Home and a are on one server, b is on its own. */
-  const over = async (url: string): Promise<CellsStorage> => {
+  const over = async (url: string, options: PostgresOptions = {}): Promise<CellsStorage> => {
     const [home, a] = await databaseUrls();
-    const of = (address: string) =>
-      new PostgresStorage(address, { connections: 4, leaseClock: "caller" });
+    const of = (address: string, further: PostgresOptions = {}) =>
+      new PostgresStorage(address, { connections: 4, leaseClock: "caller", ...further });
     return new CellsStorage({
       home: of(home),
       cells: [
         { name: "a", storage: of(a) },
-        { name: "b", storage: of(url) },
+        { name: "b", storage: of(url, options) },
       ],
       onChange: (name, change) => void changes.push([name, change]),
     });
@@ -417,6 +435,26 @@ describe("a cell that is away", () => {
     expect(await endAttempt(storage, attempt, success(2))).toMatchObject({ status: "success" });
   });
 
+  test("refuses also what it was asked before its network fell silent, so that claims go on", async () => {
+    const [, , b] = await databaseUrls();
+    const url = new URL(b);
+    await using proxy = await SilentProxy.start(Number(url.port));
+    url.port = String(proxy.port);
+    // Its statements would wait for longer than the test.
+    await using storage = await over(url.href, { timeoutMs: 600_000 });
+    await storage.start();
+    await openLease(storage);
+    const inA = newId(1);
+    await submit(storage, newTask(inA));
+    changes.length = 0;
+    proxy.silence();
+    expect(taskIds(await claim(storage, { limit: 2 }))).toEqual([inA]);
+    await expect(storage.getTask(key(newId(2)))).rejects.toMatchObject(UNAVAILABLE);
+    await became("away");
+    proxy.speak();
+    await became("up");
+  });
+
   test("begins anew what it had under way when it comes back with an older backup", async () => {
     server ??= await startPostgres();
     const url = new URL(server.url);
@@ -477,6 +515,11 @@ describe("a cell that has carried out what it did not answer", () => {
     vi.spyOn(cell, "listAttempts").mockRejectedValueOnce(lost());
     await expect(storage.listAttempts({ leaseIds })).rejects.toMatchObject(UNAVAILABLE);
     expect(await storage.listAttempts({ leaseIds })).toMatchObject([{ taskId, attempt: 1 }]);
+    // Each by itself: the doubt of one keeps nobody from what the others have.
+    vi.spyOn(cell, "listAttempts").mockRejectedValueOnce(lost());
+    expect(await storage.listAttempts({ leaseIds, cell: HOME_CELL })).toEqual([]);
+    await expect(storage.listAttempts({ leaseIds, cell: 1 })).rejects.toMatchObject(UNAVAILABLE);
+    expect(await storage.listAttempts({ leaseIds, cell: 1 })).toMatchObject([{ taskId }]);
     // Nothing is in doubt of other leases.
     vi.spyOn(cell, "listAttempts").mockRejectedValueOnce(lost());
     expect(await storage.listAttempts({ leaseIds: ["lease-2"] })).toEqual([]);

@@ -1,4 +1,4 @@
-/** The routes of a node's deployments: their services, the data plane and documents. */
+/** The routes of a node's deployments: their services, the data plane, who calls it, and documents. */
 import { Code, type ContextValues } from "@connectrpc/connect";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
@@ -8,21 +8,30 @@ import { type DeletionOptions, deleteHandlers } from "../api/task/delete.ts";
 import { endpointService } from "../api/task/endpoint.ts";
 import { taskService } from "../api/task/task.ts";
 import { updateHandlers } from "../api/task/update.ts";
+import { addressOf, type Principal, setPrincipal } from "../auth/principal.ts";
+import { accessEnded, TASK_ACCESS_PREFIX, type TaskAccess } from "../auth/task-access.ts";
 import type { Directory } from "../deployments/directory.ts";
 import { problem, toProblem } from "../errors.ts";
 import { expose } from "../metrics/exposition.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { MAX_INLINE_FILE_BYTES } from "../protocol/messages.ts";
-import { checkAccess } from "../server/dataplane/access.ts";
 import { isBentomlClient } from "../server/dataplane/answer.ts";
 import { createQueueOfMounts, dataPlanePlugin } from "../server/dataplane/plugin.ts";
 import { sendProblemOrPage } from "../server/dataplane/refusal-page.ts";
-import type { BodyLimits } from "../server/dataplane/request.ts";
+import {
+  accessDoesNotOpen,
+  accessOf,
+  type BodyLimits,
+  checkAccess,
+  givenAccess,
+  hasAccess,
+  holdTo,
+} from "../server/dataplane/request.ts";
 import type { StreamedOutput } from "../server/dataplane/stream.ts";
 import { isForm } from "../server/http/body.ts";
 import { sendCompressed, vary } from "../server/http/compression.ts";
-import { pathOf } from "../server/http/methods.ts";
+import { pathOf } from "../server/http/paths.ts";
 import { JSON_TYPE } from "../server/http/problem.ts";
 import { sendText } from "../server/monitoring/send.ts";
 import { mountDocuments } from "../server/mounts/described.ts";
@@ -30,9 +39,9 @@ import { answerMounted, type MountedOptions } from "../server/mounts/mounted.ts"
 import { queuedAt, queuedAtRest } from "../server/mounts/queued.ts";
 import type { PluginContext, ServerPlugin } from "../server/protocols.ts";
 import { register } from "../server/rpc/engine/invoker.ts";
-import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/target.ts";
+import { setStanding } from "../server/rpc/engine/standing.ts";
+import { DEPLOYMENT_HEADER, deploymentOf, locatedOf } from "../server/rpc/interceptors/access.ts";
 import type { ServerOptions } from "../server/server.ts";
-import { createContextOf } from "../server/task-access.ts";
 import { documents, OPENAPI_PATH, SCHEMA_PATH, writeForBentoml } from "../service/documents.ts";
 import { endpointAt, mountAt, routeOf } from "../service/mounts.ts";
 import { pieceTypeOf } from "../service/piece-type.ts";
@@ -324,4 +333,75 @@ function described({ version, platform }: ServingOptions): ServerPlugin {
       });
     }
   };
+}
+
+// Who calls a deployment's own paths: the caller in the headers, or the maker of a task's access.
+
+type Values = ContextValues | Promise<ContextValues>;
+
+interface AccessReading {
+  readonly taskAccess: TaskAccess;
+  /** The context of a request whose caller is who its headers say. */
+  readonly byHeaders: (req: FastifyRequest) => Values;
+  /** The context of one whose caller is found otherwise, by where it comes from. */
+  readonly byAddress: (
+    req: FastifyRequest,
+    find: (address: string) => Principal | Promise<Principal>,
+  ) => Values;
+  /** The id of the deployment that a context is for. */
+  readonly deploymentIdOf: (values: ContextValues) => string;
+}
+
+/**
+ * Creates the function that finds the caller. It refuses an access that is not valid with
+ * TOKEN_INVALID, and with ACCESS_DENIED who sends nothing but an access to what that does not open.
+ */
+function createContextOf(reading: AccessReading): (req: FastifyRequest) => Values {
+  return (req) => {
+    const given = givenAccess(req);
+    if (given === undefined) {
+      return reading.byHeaders(req);
+    }
+    if (hasAccess(req)) {
+      return enter(req, reading);
+    }
+    if (req.headers.authorization === undefined && isAccess(given)) {
+      throw accessDoesNotOpen(req);
+    }
+    return reading.byHeaders(req);
+  };
+}
+
+function isAccess(given: unknown): boolean {
+  return [given].flat().some((each) => String(each).startsWith(TASK_ACCESS_PREFIX));
+}
+
+async function enter(
+  req: FastifyRequest,
+  { taskAccess, byHeaders, byAddress, deploymentIdOf }: AccessReading,
+): Promise<ContextValues> {
+  const text = accessOf(req);
+  if (req.headers.authorization !== undefined) {
+    // A bad credential is refused whatever else there is.
+    await byHeaders(req);
+  }
+  const opened = taskAccess.open(text);
+  const find = async (): Promise<ContextValues> => {
+    try {
+      return await byAddress(req, (address) => taskAccess.holder(opened, address));
+    } catch (thrown) {
+      throw toProblem(thrown).code === Code.Unauthenticated ? accessEnded(thrown) : thrown;
+    }
+  };
+  const values = await find();
+  if (deploymentIdOf(values) !== opened.deploymentId) {
+    throw problem("ACCESS_DENIED", "the access is for a task of another deployment");
+  }
+  setStanding(values, {
+    identify: async () => {
+      setPrincipal(values, await taskAccess.holder(opened, addressOf(values)));
+    },
+    ended: accessEnded,
+  });
+  return holdTo(values, { taskId: opened.taskId });
 }

@@ -4,7 +4,7 @@ import { AuthService } from "../../gen/tessera/v1/auth_pb.js";
 import { introspection } from "../api/principal.ts";
 import { type OpenedService, openService } from "../artifacts/open.ts";
 import { type ProgramService, withVirtualEnvironment } from "../artifacts/program.ts";
-import { allowEveryone, requireToken } from "../auth/shared-token.ts";
+import { allowEveryone, requireToken } from "../auth/principal.ts";
 import { sharedTaskAccess } from "../auth/task-access.ts";
 import type { ServeConfig, ServeSecrets } from "../config/serve.ts";
 import { isPostgres } from "../config/values.ts";

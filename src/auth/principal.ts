@@ -3,9 +3,12 @@
  * `Authenticate`, which returns a `Principal`; `permissions.ts` decides what
  * the principal may do.
  */
+import { createHash, timingSafeEqual } from "node:crypto";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
+import { problem } from "../errors.ts";
 import type { SessionRecord } from "../storage/accounts/people.ts";
 import type { TokenCredential } from "../storage/accounts/tokens.ts";
+import { bearerToken } from "./bearer.ts";
 
 /** A person who is signed in. */
 export type SessionPrincipal = Omit<SessionRecord, "createdAtMs" | "usedAtMs">;
@@ -87,4 +90,32 @@ export function isSecure(values: ContextValues): boolean {
 
 export function setSecure(values: ContextValues): ContextValues {
   return values.set(secureKey, true);
+}
+
+// The `Authenticate` of `tessera serve`: one shared token, or none.
+
+/** Lets every caller in without a token. */
+export const allowEveryone: Authenticate = () => ({ kind: "anonymous" });
+
+/**
+ * Requires one token of every caller, as `Authorization: Bearer …`. Digests are
+ * compared in constant time, so the time tells nothing about the token, not
+ * even its length.
+ */
+export function requireToken(token: string): Authenticate {
+  const expected = digest(token);
+  return ({ authorization }) => {
+    const given = bearerToken(authorization);
+    if (given === undefined || !timingSafeEqual(digest(given), expected)) {
+      throw problem(
+        "TOKEN_INVALID",
+        "the token is not the one that this server asks for: send the header Authorization: Bearer <token> with that",
+      );
+    }
+    return { kind: "shared" };
+  };
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

@@ -1,5 +1,6 @@
-/** What is done to the bytes of bodies and of long texts. */
+/** Bytes: those of bodies and of long texts, and random ones as digits. */
 import { isAscii } from "node:buffer";
+import { randomBytes } from "node:crypto";
 
 /** Length from which a text is looked at before it is decoded. */
 const LONG_TEXT_BYTES = 65_536;
@@ -50,4 +51,28 @@ export async function readAtMost(
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** Random texts drawn at once: one by one they would cost a tenth of a submit. */
+const MAX_TEXTS_PER_DRAW = 512;
+
+/**
+ * Returns a source of random texts with `length` hexadecimal digits each.
+ *
+ * @param finish transforms the digits of a whole draw before they are cut into texts.
+ */
+export function createDigitSource(
+  length: number,
+  finish = (digits: string): string => digits,
+): () => string {
+  let digits = "";
+  let used = 0;
+  return () => {
+    if (used === digits.length) {
+      digits = finish(randomBytes((MAX_TEXTS_PER_DRAW * length) / 2).toString("hex"));
+      used = 0;
+    }
+    used += length;
+    return digits.slice(used - length, used);
+  };
 }

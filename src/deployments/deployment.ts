@@ -4,18 +4,17 @@
  * of the service, and changes nothing when that revision cannot be loaded.
  */
 import { type Problem, problem, shuttingDown } from "../errors.ts";
-import type { DeploymentMetrics } from "../metrics/deployment.ts";
-import type { MeasuredDeployment } from "../metrics/metrics.ts";
+import type { DeploymentMetrics, MeasuredDeployment } from "../metrics/metrics.ts";
 import { Pool } from "../pool/pool.ts";
 import { isLoading, type Worker } from "../pool/worker.ts";
 import type { WorkerEnd } from "../pool/worker-end.ts";
 import type { ServiceCode } from "../pool/worker-options.ts";
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
+import { UnitNames } from "../queue/attempts.ts";
 import { Calls } from "../queue/calls/calls.ts";
 import { Queue } from "../queue/queue.ts";
 import { ScheduleFirer } from "../queue/schedules/firing.ts";
 import type { Tasks } from "../queue/tasks.ts";
-import { UnitNames } from "../queue/usage.ts";
 import { takersOf } from "../service/mounts.ts";
 import type { PausedEndpoint } from "../storage/accounts/organizations.ts";
 import type { NodeWorkers } from "../storage/hosting/nodes.ts";

@@ -3,8 +3,7 @@
  * node goes on with those that another node began, and gives those back to the queue that the
  * worker does not have.
  */
-import { countsCalls } from "../pool/calls/execution.ts";
-import { WorkerSlot } from "../pool/calls/slot.ts";
+import { countsCalls, WorkerSlot } from "../pool/calls/execution.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { HeldCall } from "../pool/remote/messages.ts";
 import type { RemoteWorker } from "../pool/remote/remote-worker.ts";

@@ -5,9 +5,8 @@
  * them together. They sample their workers at different moments, because that is
  * work for this process.
  */
-
 import type { Log } from "../log/log.ts";
-import type { DeploymentMetrics } from "../metrics/deployment.ts";
+import type { DeploymentMetrics } from "../metrics/metrics.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Worker } from "../pool/worker.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";

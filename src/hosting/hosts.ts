@@ -55,3 +55,9 @@ export function appOf(host: string, appsDomain: string): string | undefined {
   const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
   return name.endsWith(`.${appsDomain}`) ? name.slice(0, -appsDomain.length - 1) : undefined;
 }
+
+/** `acme` for `acme.tessera.example:3000` if the platform's domain is `tessera.example`. */
+export function organizationOfHost(host: string, platformDomain: string): string | undefined {
+  const label = appOf(host, platformDomain);
+  return label === "" || label?.includes(".") ? undefined : label;
+}

@@ -11,7 +11,7 @@
  * again for as long: neither waits for ever.
  */
 import type { EndpointManifest } from "../protocol/manifest.ts";
-import { type Slot, WorkerSlot } from "./calls/slot.ts";
+import { type Slot, WorkerSlot } from "./calls/execution.ts";
 import type { Worker } from "./worker.ts";
 
 /** How long a suspect waits for a worker to become empty before one more is asked for. */

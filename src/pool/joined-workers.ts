@@ -21,7 +21,7 @@ interface JoinedWorkersOptions {
 export class JoinedWorkers {
   readonly #options: JoinedWorkersOptions;
   /** Those that take calls. */
-  #workers: readonly Worker[] = [];
+  workers: readonly Worker[] = [];
   /** Those whose lease is being opened: when another revision takes over, they go too. */
   readonly #entering = new Set<Worker>();
   /** Until when those that were dismissed may come back, by `performance.now`. */
@@ -31,18 +31,14 @@ export class JoinedWorkers {
     this.#options = options;
   }
 
-  get workers(): readonly Worker[] {
-    return this.#workers;
-  }
-
   /** The number of those that take calls. */
   get readyCount(): number {
-    return this.#workers.filter((worker) => worker.loaded).length;
+    return this.workers.filter((worker) => worker.loaded).length;
   }
 
   /** The number of those that take calls of all these endpoints. */
   readyFor(endpoints: readonly EndpointManifest[]): number {
-    return this.#workers.filter(
+    return this.workers.filter(
       (worker) => worker.loaded && endpoints.every((each) => worker.runs(each)),
     ).length;
   }
@@ -55,18 +51,18 @@ export class JoinedWorkers {
     if (performance.now() < this.#returnUntilMs) {
       return true;
     }
-    return this.#workers.some((worker) => isLoading(worker) && worker.runs(endpoint));
+    return this.workers.some((worker) => isLoading(worker) && worker.runs(endpoint));
   }
 
   /** Why the service does not run at one of them; undefined: it does, as far as they say. */
   get fault(): string | undefined {
-    return this.#workers.find(({ fault }) => fault !== undefined)?.fault;
+    return this.workers.find(({ fault }) => fault !== undefined)?.fault;
   }
 
   /** Takes a worker in. Rejects when it ends before its lease is open. */
   async add(worker: Worker): Promise<void> {
     void worker.exited.then((end) => {
-      this.#workers = this.#workers.filter((each) => each !== worker);
+      this.workers = this.workers.filter((each) => each !== worker);
       this.#options.onExit(worker, end);
     });
     this.#entering.add(worker);
@@ -77,7 +73,7 @@ export class JoinedWorkers {
       throw err;
     }
     if (this.#entering.delete(worker) && !worker.ended) {
-      this.#workers = [...this.#workers, worker];
+      this.workers = [...this.workers, worker];
       this.#options.onCapacity();
     }
   }
@@ -89,11 +85,11 @@ export class JoinedWorkers {
 
   /** Removes and returns all of them: they take no more calls. */
   dismiss(): readonly Worker[] {
-    const dismissed = [...this.#workers, ...this.#entering];
+    const dismissed = [...this.workers, ...this.#entering];
     if (this.readyCount > 0) {
       this.#returnUntilMs = performance.now() + RETURN_MS;
     }
-    this.#workers = [];
+    this.workers = [];
     this.#entering.clear();
     return dismissed;
   }

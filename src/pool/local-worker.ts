@@ -3,7 +3,6 @@
  * watched, and is killed when necessary. A crash, `process.exit`, lack of memory or an
  * endless loop in user code affects this worker only.
  */
-
 import type { EndpointManifest, MountManifest, ServiceManifest } from "../protocol/manifest.ts";
 import {
   MAX_HEADER_BYTES,
@@ -13,19 +12,21 @@ import {
   type WorkerMessage,
 } from "../protocol/messages.ts";
 import { resultIsText } from "../service/schema.ts";
-import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
-import type { MountAgent } from "./calls/mount-agents.ts";
-import { MAX_LAST_ANSWER_MS } from "./calls/mount-agents.ts";
+import {
+  Capacity,
+  type ExecuteOptions,
+  type Execution,
+  type ExecutionListener,
+} from "./calls/execution.ts";
+import { MAX_LAST_ANSWER_MS, type MountAgent } from "./calls/mount-agents.ts";
 import { MountSockets } from "./calls/mount-sockets.ts";
-import { Capacity } from "./calls/slot.ts";
 import { FileTransfers, type TransferHost } from "./calls/transfers.ts";
 import { WorkerCalls } from "./calls/worker-calls.ts";
 import { type ExposedSource, Exposition } from "./exposition/exposition.ts";
 import { Scraper } from "./exposition/scrape.ts";
 import { GpuTime } from "./gpus/gpu-time.ts";
-import { WorkerHeartbeat } from "./heartbeat.ts";
 import { notReadyAfter } from "./limits.ts";
-import { ServiceProcess } from "./process.ts";
+import { ServiceProcess, WorkerHeartbeat } from "./process.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { Worker } from "./worker.ts";
 import type { WorkerEnd } from "./worker-end.ts";
@@ -190,9 +191,11 @@ export class LocalWorker implements Worker {
   }
 
   get busyness(): number {
-    // Those of tasks are both.
-    const requests = this.capacity.mounted - this.#executions.requests;
-    return this.#executions.size + (this.#mounts === undefined ? 0 : requests);
+    const { size } = this.#executions;
+    // Requests of tasks are both calls and connections.
+    return this.#mounts === undefined
+      ? size
+      : size + this.capacity.mounted - this.#executions.requests;
   }
 
   async load(): Promise<ServiceManifest> {

@@ -1,5 +1,5 @@
 /** What a pool is made with. */
-import type { ReplacementCause } from "../metrics/deployment.ts";
+import type { ReplacementCause } from "../metrics/metrics.ts";
 import type { ServiceManifest } from "../protocol/manifest.ts";
 import type { WorkerGpu } from "./gpus/gpus.ts";
 import type { RoomSource } from "./room/deployment-room.ts";

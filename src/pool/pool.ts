@@ -4,10 +4,9 @@
  * changes the number while calls run. `replace` brings in another revision
  * without a gap: its workers are ready before the old ones are told to finish.
  */
-
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import { ownIdOf } from "../tasks/worker-id.ts";
-import { type Slot, WorkerSlot } from "./calls/slot.ts";
+import { type Slot, WorkerSlot } from "./calls/execution.ts";
 import { Isolation } from "./isolation.ts";
 import { JoinedWorkers } from "./joined-workers.ts";
 import type { PoolOptions } from "./pool-options.ts";

@@ -5,9 +5,8 @@
  */
 import type { EndpointManifest, ServiceManifest } from "../protocol/manifest.ts";
 import type { MachineLoad } from "../storage/hosting/nodes.ts";
-import type { ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
+import type { Capacity, ExecuteOptions, Execution, ExecutionListener } from "./calls/execution.ts";
 import type { MountAgent } from "./calls/mount-agents.ts";
-import type { Capacity } from "./calls/slot.ts";
 import type { GpuTime } from "./gpus/gpu-time.ts";
 import type { WorkerUsage } from "./usage.ts";
 import type { WorkerEnd } from "./worker-end.ts";

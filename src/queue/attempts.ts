@@ -1,6 +1,7 @@
 /**
  * The attempts that run on this node, and what their workers report: progress and lines go to the
- * task's event log, the pieces of a stream to its result, and the end to `queue.ts`.
+ * task's event log, the pieces of a stream to its result, what was used to its end, and the end to
+ * `queue.ts`.
  */
 import { SlotMap } from "../collections/slots.ts";
 import { type Log, logFailure, logLine, type ServiceLine } from "../log/log.ts";
@@ -14,7 +15,7 @@ import type { Slot } from "../pool/pool.ts";
 import type { ResponseHead } from "../protocol/heads.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { CallFailure, Payload } from "../protocol/messages.ts";
-import type { Units } from "../protocol/units.ts";
+import { faultOfUnit, MAX_UNIT_AMOUNT, MAX_UNITS_PER_CALL, type Units } from "../protocol/units.ts";
 import type { AttemptUse } from "../storage/hosting/usage.ts";
 import type { LeasedTask } from "../storage/leases.ts";
 import type { Attempt, AttemptEnd, NewEvent, Storage } from "../storage/storage.ts";
@@ -28,7 +29,6 @@ import { EventRateLimit } from "./events/rate-limit.ts";
 import { AttemptEvents, EventWriter } from "./events/writer.ts";
 import type { AttemptPieces, PieceSource } from "./pieces/attempt-pieces.ts";
 import { StreamedAttempts, type StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
-import { UnitNames, UsageMeter } from "./usage.ts";
 
 interface AttemptsOptions extends StreamedAttemptsOptions {
   readonly storage: Storage;
@@ -264,5 +264,70 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
     const { task, slot } = this.begun;
     const { endpoint, taskId, attempt, trace } = task;
     return { endpoint, taskId, attempt, ...loggedTrace(trace), ...slot.ranIn };
+  }
+}
+
+// What calls and attempts use: measured from their beginning to their end.
+
+/** Units of a deployment that a node tells apart: each is a row for each day, endpoint and token. */
+const MAX_UNITS_PER_DEPLOYMENT = 32;
+
+/** The names of the units that functions of a deployment have reported. */
+export class UnitNames {
+  readonly #names = new Set<string>();
+  readonly #log: Log;
+  #isTold = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** False for a name that is one too many. */
+  admit(name: string): boolean {
+    if (this.#names.has(name)) {
+      return true;
+    }
+    if (this.#names.size < MAX_UNITS_PER_DEPLOYMENT) {
+      this.#names.add(name);
+      return true;
+    }
+    if (!this.#isTold) {
+      this.#isTold = true;
+      const most = `functions report more than ${MAX_UNITS_PER_DEPLOYMENT} units`;
+      this.#log.warn({ unit: name }, `${most}: further ones are not counted`);
+    }
+    return false;
+  }
+}
+
+/** Measures one call, or one attempt. */
+export class UsageMeter {
+  readonly #names: UnitNames;
+  readonly #gpuMs: (() => number) | undefined;
+  /** Made on first use: few functions report any. */
+  #units: Map<string, number> | undefined;
+
+  constructor(slot: Pick<Slot, "gpuTime">, names: UnitNames) {
+    this.#names = names;
+    this.#gpuMs = slot.gpuTime?.begin();
+  }
+
+  /** Adds what the function has reported; what does not belong there is left out. */
+  report(units: Units): void {
+    const sums = this.#units ?? new Map<string, number>();
+    this.#units = sums;
+    for (const [name, amount] of Object.entries(units)) {
+      const before = sums.get(name);
+      const hasRoom = before !== undefined || sums.size < MAX_UNITS_PER_CALL;
+      if (hasRoom && faultOfUnit(name, amount) === undefined && this.#names.admit(name)) {
+        sums.set(name, Math.min(MAX_UNIT_AMOUNT, (before ?? 0) + amount));
+      }
+    }
+  }
+
+  /** What was used; call it once, at the end. */
+  end(): AttemptUse {
+    const gpuMs = this.#gpuMs?.() ?? 0;
+    return this.#units?.size ? { gpuMs, units: Object.fromEntries(this.#units) } : { gpuMs };
   }
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
-import type { TaskOutcome } from "../metrics/deployment.ts";
+import type { TaskOutcome } from "../metrics/metrics.ts";
 import type { EndRecord, FailureFacts } from "../pool/calls/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AttemptUse } from "../storage/hosting/usage.ts";

@@ -1,15 +1,15 @@
 /** What the queue of a deployment is made with. */
-import type { DeploymentMetrics } from "../metrics/deployment.ts";
+import type { DeploymentMetrics } from "../metrics/metrics.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { IdSource } from "../tasks/id.ts";
 import type { DeploymentTracing } from "../tracing/tracing.ts";
+import type { UnitNames } from "./attempts.ts";
 import type { Maintenance } from "./maintenance/maintenance.ts";
 import type { UnservedPolicy } from "./maintenance/unserved-tasks.ts";
 import type { StreamedAttemptsOptions } from "./pieces/streamed-attempts.ts";
 import type { Retention } from "./submission.ts";
-import type { UnitNames } from "./usage.ts";
 
 export interface QueueOptions extends Omit<StreamedAttemptsOptions, "changes"> {
   readonly deploymentId: string;

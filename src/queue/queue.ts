@@ -66,10 +66,10 @@ import {
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
 import { UnservedTasks } from "./maintenance/unserved-tasks.ts";
-import { NewIds } from "./new-ids.ts";
 import type { QueueOptions } from "./options.ts";
 import { Peers } from "./peers.ts";
 import {
+  NewIds,
   type StoreOutcome,
   type Submission,
   type SubmissionOptions,

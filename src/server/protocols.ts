@@ -19,7 +19,7 @@ import { type Authenticate, addressOf, type Principal, setPrincipal } from "../a
 import type { Directory } from "../deployments/directory.ts";
 import { toProblem } from "../errors.ts";
 import { appOf, type HostKind } from "../hosting/hosts.ts";
-import type { Protocol } from "../metrics/deployment.ts";
+import type { Protocol } from "../metrics/metrics.ts";
 import type { ReaderThreads } from "../service/input/threads.ts";
 import { DEFAULT_MAX_BODY_BYTES } from "./http/body-limits.ts";
 import { createReadLarge, createRewriteLarge } from "./large-messages.ts";
@@ -34,14 +34,16 @@ import {
   createAuthenticateInterceptor,
   createAuthorizeInterceptor,
   createIdentify,
+  createLocate,
   createStandingInterceptor,
+  DEPLOYMENT_HEADER,
   type Identify,
+  locatedOf,
   questionOf,
 } from "./rpc/interceptors/access.ts";
 import { createCountInterceptor } from "./rpc/interceptors/count.ts";
 import { createValidateInterceptor } from "./rpc/interceptors/validate.ts";
 import { createReflectionServices } from "./rpc/reflection.ts";
-import { createLocate, DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
 
 export interface ProtocolOptions {
   /** Served on every host, in addition to health and reflection. Every method needs the option `access`. */

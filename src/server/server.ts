@@ -13,22 +13,22 @@ import type { CorsManifest } from "../protocol/manifest.ts";
 import { letsOrigin } from "../service/cross-origin.ts";
 import type { ConnectionLimit } from "./connection-limit.ts";
 import { logAccess } from "./http/access-log.ts";
-import { leaveBodies } from "./http/body.ts";
-import { BodyBudget, shareBudget } from "./http/body-budget.ts";
+import { BodyBudget, leaveBodies, shareBudget } from "./http/body.ts";
 import { requestIdOf, setDefaultHeaders } from "./http/default-headers.ts";
 import { sendFrameworkError } from "./http/framework.ts";
-import { refuseOtherMethods } from "./http/methods.ts";
-import {
-  type AllowedOrigins,
-  preflightHeaders,
-  refuseCrossSite,
-  type SharingOptions,
-  shareAcrossOrigins,
-} from "./http/origins.ts";
+import { refuseOtherMethods } from "./http/paths.ts";
 import { JSON_TYPE, sendProblem } from "./http/problem.ts";
 import { writeTo } from "./http/request-log.ts";
 import { routeConnects } from "./http/upgrade.ts";
 import { createListener, type Listener } from "./listener.ts";
+import {
+  type AllowedOrigins,
+  preflightHeaders,
+  refuseCrossSite,
+  refuseOtherHosts,
+  type SharingOptions,
+  shareAcrossOrigins,
+} from "./origins.ts";
 import {
   mountProtocols,
   type PluginContext,
@@ -36,10 +36,9 @@ import {
   type ServerPlugin,
 } from "./protocols.ts";
 import { believeWithSecret } from "./proxies.ts";
-import { refuseOtherHosts } from "./requested-host.ts";
 import { pathsOf } from "./rest/service-paths.ts";
 import { answerUnknown } from "./rpc/engine/unimplemented.ts";
-import { DEPLOYMENT_HEADER, locatedOf } from "./rpc/target.ts";
+import { DEPLOYMENT_HEADER, locatedOf } from "./rpc/interceptors/access.ts";
 
 export interface ServerOptions extends ProtocolOptions {
   /** Refuses changes from pages of other sites; for servers whose callers need no credential. */

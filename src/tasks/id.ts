@@ -1,5 +1,5 @@
 /** Ids of tasks, and of all else: UUIDs that sort by time and say the cell that keeps what they name. */
-import { createDigitSource } from "../collections/random-digits.ts";
+import { createDigitSource } from "../collections/bytes.ts";
 
 /** The cell of accounts and of all that is not a task; of tasks, too, where there is no other. */
 export const HOME_CELL = 0;

@@ -9,7 +9,7 @@
  * `wait` if it waited for a worker. Traces are texts as `context.ts` describes
  * them. Spans never contain an argument, a result, a token or an error message.
  */
-import type { Protocol } from "../metrics/deployment.ts";
+import type { Protocol } from "../metrics/metrics.ts";
 
 export interface Tracing extends AsyncDisposable {
   /**

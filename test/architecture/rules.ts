@@ -286,7 +286,7 @@ export const RULES: readonly Rule[] = [
   {
     rule: "tasks are pure: the only thing from outside are random numbers",
     of: ["src/tasks/"],
-    allows: (it) => it.to === "src/collections/random-digits.ts" || isProtocolType(it),
+    allows: (it) => it.to === "src/collections/bytes.ts" || isProtocolType(it),
   },
   {
     // ContextValues, by which interceptors hand on who is calling, is a typed map, not a transport.
@@ -327,7 +327,7 @@ export const RULES: readonly Rule[] = [
     allows: (it) =>
       (isPackage(it) && !TRANSPORT.test(it.to)) ||
       it.to.startsWith("src/time/") ||
-      (it.to === "src/metrics/deployment.ts" && it.typeOnly),
+      (it.to === "src/metrics/metrics.ts" && it.typeOnly),
   },
   {
     rule: "what runs behind the protocols knows neither them nor adapters",

@@ -1,7 +1,11 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { principalOf, setPrincipal } from "../../src/auth/principal.ts";
-import { allowEveryone, requireToken } from "../../src/auth/shared-token.ts";
+import {
+  allowEveryone,
+  principalOf,
+  requireToken,
+  setPrincipal,
+} from "../../src/auth/principal.ts";
 import { toProblem } from "../../src/errors.ts";
 import { shown } from "./shown.ts";
 

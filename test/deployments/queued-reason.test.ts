@@ -30,7 +30,7 @@ import { StartGate } from "../../src/pool/room/start-gate.ts";
 import type { ServiceCode } from "../../src/pool/worker-options.ts";
 import type { PlacementManifest } from "../../src/protocol/placement.ts";
 import { setStanding } from "../../src/server/rpc/engine/standing.ts";
-import { createLocate } from "../../src/server/rpc/target.ts";
+import { createLocate } from "../../src/server/rpc/interceptors/access.ts";
 import { SCHEMAS } from "../../src/service/openapi/components.ts";
 import type { MachineLabels } from "../../src/storage/deployment-settings.ts";
 import type { DesiredDeployment } from "../../src/storage/hosting/revisions.ts";

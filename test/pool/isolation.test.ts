@@ -1,6 +1,6 @@
 /** Whole workers for suspects, by a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Capacity } from "../../src/pool/calls/slot.ts";
+import { Capacity } from "../../src/pool/calls/execution.ts";
 import { Isolation } from "../../src/pool/isolation.ts";
 import type { Worker } from "../../src/pool/worker.ts";
 import type { EndpointManifest } from "../../src/protocol/manifest.ts";

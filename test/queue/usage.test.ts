@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { GpuTime } from "../../src/pool/gpus/gpu-time.ts";
-import { UnitNames, UsageMeter } from "../../src/queue/usage.ts";
+import { UnitNames, UsageMeter } from "../../src/queue/attempts.ts";
 
 function names() {
   const said: object[] = [];

@@ -19,7 +19,7 @@ import {
   type DeploymentSettings as Stored,
 } from "../../storage/deployment-settings.ts";
 import { durationFromMs } from "../../time/messages.ts";
-import { MIN_RETENTION_MS } from "../task/submission.ts";
+import { MIN_RETENTION_MS } from "../task/submit.ts";
 import { invalidField, refuse } from "../violations.ts";
 
 type Init = Exclude<MessageInitShape<typeof DeploymentSettingsSchema>, DeploymentSettings>;

@@ -23,7 +23,7 @@ import {
   MAX_START_BY_DAYS,
   MAX_TAG_CHARACTERS,
   MAX_TAGS,
-} from "../task/submission.ts";
+} from "../task/submit.ts";
 import { CHANGEABLE as OF_TOKEN } from "../token/fields.ts";
 import { durationPattern } from "./texts.ts";
 

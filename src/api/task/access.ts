@@ -4,7 +4,7 @@ import type { TaskAccess as Message, TaskService } from "../../../gen/tessera/v1
 import type { TaskAccess } from "../../auth/task-access.ts";
 import type { Located } from "../../deployments/directory.ts";
 import { callerOf } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf, locatedOf } from "../../server/rpc/target.ts";
+import { deploymentOf, locatedOf } from "../../server/rpc/interceptors/access.ts";
 import { pathBelow } from "../../service/mounts.ts";
 import { timestampFromMs } from "../../time/messages.ts";
 import { question } from "./task.ts";

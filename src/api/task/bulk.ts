@@ -31,7 +31,7 @@ import type { Organizations } from "../../storage/accounts/organizations.ts";
 import type { TaskKey } from "../../storage/storage.ts";
 import { WORDS } from "./list.ts";
 import { OrganizationSearch, readerOf, type SearchPorts } from "./search.ts";
-import { digestOfRetry } from "./submission.ts";
+import { digestOfRetry } from "./submit.ts";
 
 /** Tasks that are cancelled at once. Those that run may take some seconds. */
 export const MAX_CANCELS_AT_ONCE = 100;

@@ -2,7 +2,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import { actorOf, callerOf, deed, type Sources } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf, locatedOf } from "../../server/rpc/target.ts";
+import { deploymentOf, locatedOf } from "../../server/rpc/interceptors/access.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import { question } from "./task.ts";
 

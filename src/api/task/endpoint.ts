@@ -12,15 +12,27 @@ import type { Deployment } from "../../deployments/deployment.ts";
 import type { FoundEndpoint } from "../../deployments/rollout.ts";
 import { type Problem, problem, toProblem } from "../../errors.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { keyOf, keyOfCall, tellsQuota } from "../../server/rpc/engine/call-key.ts";
-import { noteTask, tokenIdOf, tracedCall } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import {
+  keyOf,
+  keyOfCall,
+  noteTask,
+  tellsQuota,
+  tokenIdOf,
+  tracedCall,
+} from "../../server/rpc/engine/caller.ts";
+import { deploymentOf } from "../../server/rpc/interceptors/access.ts";
 import type { Origin } from "../../tracing/context.ts";
-import { finallyReleasing, inputOf, releasingUnless, toResultMessage } from "./messages.ts";
-import { shownRequest, withRequest } from "./request-head.ts";
+import {
+  finallyReleasing,
+  inputOf,
+  releasingUnless,
+  shownRequest,
+  toResultMessage,
+  withRequest,
+} from "./messages.ts";
 import { answer } from "./result.ts";
 import { inNamedWorker, PIECE_FORMS, streamEndpoint, takesHead, wholeOf } from "./stream.ts";
-import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submission.ts";
+import { digestOfCall, idempotencyOf, noteReplay, refuseKey, scheduleText } from "./submit.ts";
 
 /** For idempotency, a synchronous call equals a submit without a schedule. */
 const NO_SCHEDULE = scheduleText({});

@@ -1,7 +1,7 @@
-/** Conversion of tasks, events and results to the messages of `tessera.v1`. */
+/** Conversion of tasks, events and results to the messages of `tessera.v1`, and of what a call sends to what its function gets. */
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ContextValues } from "@connectrpc/connect";
+import type { ContextValues, HandlerContext } from "@connectrpc/connect";
 import {
   FailureReason,
   QueuedCode,
@@ -20,16 +20,27 @@ import {
   TaskStatus,
 } from "../../../gen/tessera/v1/task_pb.js";
 import { seesDeployments } from "../../auth/permissions.ts";
+import { addressOf, isSecure } from "../../auth/principal.ts";
 import { giveBack } from "../../collections/bytes.ts";
 import { type QueuedReason, sentenceOf } from "../../deployments/queued-reason.ts";
+import { problem } from "../../errors.ts";
+import {
+  type HeaderField,
+  MAX_HEAD_BYTES,
+  MAX_HEAD_FIELDS,
+  type RequestHead,
+} from "../../protocol/heads.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { Payload } from "../../protocol/messages.ts";
 import type { QueuePosition } from "../../queue/estimate.ts";
 import type { Submitted } from "../../queue/submission.ts";
 import type { StreamedBodies } from "../../server/http/streamed-bodies.ts";
-import { callerOf } from "../../server/rpc/engine/caller.ts";
+import { callerIn } from "../../server/mounts/headers.ts";
+import { passedValue } from "../../server/passed-headers.ts";
+import { callerOf, hostOf } from "../../server/rpc/engine/caller.ts";
 import { standingOf } from "../../server/rpc/engine/standing.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
+import { isMountName } from "../../service/mounts.ts";
 import { outputBody } from "../../service/output.ts";
 import type { FileKeeper } from "../../storage/files/keeper.ts";
 import { attemptsOf } from "../../tasks/attempt.ts";
@@ -258,4 +269,72 @@ export async function releaseArguments(payload: Payload, keeper: FileKeeper): Pr
     giveBack(payload.jsonBytes);
   }
   await keeper.release(payload);
+}
+
+// The head of a request as its function is shown it: the headers that the endpoint names, or all,
+// as far as they are passed on (`server/passed-headers.ts`). What is stored with a task has
+// neither `Authorization` nor `Cookie` unless the endpoint names them.
+
+/** Headers that a stored request has only where its endpoint names them. */
+const SECRET: ReadonlySet<string> = new Set(["authorization", "cookie"]);
+
+/** Who calls, as the platform knows it. */
+const CALLER = "tessera-caller";
+
+type Context = Pick<HandlerContext, "requestHeader" | "requestMethod" | "url" | "values">;
+
+/** The request, if the endpoint is shown it. Errors: REQUEST_INVALID for too many headers. */
+export function shownRequest(ctx: Context, endpoint: EndpointManifest): RequestHead | undefined {
+  if (endpoint.request === undefined) {
+    return undefined;
+  }
+  if (!isMountName(endpoint.name)) {
+    return requestHead(ctx, endpoint, endpoint.request.headers);
+  }
+  // The arguments hold the request itself; the head adds only who calls.
+  const caller = callerIn(ctx.values);
+  const headers: HeaderField[] = caller === undefined ? [] : [[CALLER, caller]];
+  return { ...requestHead(ctx, endpoint, []), headers };
+}
+
+/** The arguments with the request that they came with. */
+export function withRequest(payload: Payload, request: RequestHead | undefined): Payload {
+  return request === undefined ? payload : { ...payload, request };
+}
+
+function requestHead(
+  { requestHeader, requestMethod, url, values }: Context,
+  { name: endpoint, kind }: EndpointManifest,
+  named: readonly string[],
+): RequestHead {
+  const headers: HeaderField[] = [];
+  const takesAll = named.includes("*");
+  const caller = callerIn(values);
+  if (caller !== undefined && (takesAll || named.includes(CALLER))) {
+    headers.push([CALLER, caller]);
+  }
+  for (const [name, value] of requestHeader) {
+    if (name === CALLER) {
+      // The platform alone says who calls.
+      continue;
+    }
+    const isNamed = named.includes(name) || (takesAll && !(kind === "task" && SECRET.has(name)));
+    const shown = isNamed ? passedValue(name, value, values) : undefined;
+    if (shown !== undefined) {
+      headers.push([name, shown]);
+    }
+  }
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  if (headers.length > MAX_HEAD_FIELDS || bytes > MAX_HEAD_BYTES) {
+    const message = `${endpoint} is shown the headers of its requests: at most ${MAX_HEAD_FIELDS} of ${MAX_HEAD_BYTES} bytes together, and these are ${headers.length} of ${bytes}`;
+    throw problem("REQUEST_INVALID", message);
+  }
+  const path = url.replace(/^[a-z]+:\/\/[^/]*/i, "");
+  const scheme = isSecure(values) ? "https" : "http";
+  return {
+    method: requestMethod,
+    url: `${scheme}://${hostOf(values)}${path}`,
+    headers,
+    client: addressOf(values),
+  };
 }

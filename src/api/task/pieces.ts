@@ -18,7 +18,7 @@ import type { WatchedEvent } from "../../queue/events/watch.ts";
 import type { StreamedPiece } from "../../queue/pieces/reader.ts";
 import type { TaskQuestion } from "../../queue/tasks.ts";
 import { bodyMessage } from "../../server/http/body.ts";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import { deploymentOf } from "../../server/rpc/interceptors/access.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
 import type { PiecePosition } from "../../storage/pieces.ts";
 import { toEventMessage } from "./messages.ts";

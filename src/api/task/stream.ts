@@ -16,12 +16,10 @@ import type { Payload } from "../../protocol/messages.ts";
 import { bodyMessage } from "../../server/http/body.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { namedWorker, WORKER_HEADER } from "../../server/http/worker-header.ts";
-import { keyOfCall, tellsQuota } from "../../server/rpc/engine/call-key.ts";
-import { tokenIdOf, tracedStream } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import { keyOfCall, tellsQuota, tokenIdOf, tracedStream } from "../../server/rpc/engine/caller.ts";
+import { deploymentOf } from "../../server/rpc/interceptors/access.ts";
 import { pieceTypeOf } from "../../service/piece-type.ts";
-import { inputOf, releaseArguments } from "./messages.ts";
-import { shownRequest, withRequest } from "./request-head.ts";
+import { inputOf, releaseArguments, shownRequest, withRequest } from "./messages.ts";
 import { MAX_RESULT_MESSAGE_BYTES, toValue } from "./value.ts";
 
 /** The form of an endpoint's pieces in messages. */

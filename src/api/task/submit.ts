@@ -1,10 +1,12 @@
-/** SubmitTask, and SubmitTasks, which submits up to 1,000 tasks in one commit. */
+/** SubmitTask, and SubmitTasks, which submits up to 1,000 tasks in one commit: what they take, checked. */
+import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
+import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import {
-  type Replay,
+  Replay,
   SubmitTaskResponseSchema,
   SubmitTasksResponseSchema,
   type SubmittedTask,
@@ -12,30 +14,25 @@ import {
   type TaskService,
 } from "../../../gen/tessera/v1/task_pb.js";
 import type { Deployment } from "../../deployments/deployment.ts";
-import { Problem, toProblem } from "../../errors.ts";
+import { Problem, problem, toProblem } from "../../errors.ts";
 import type { Payload } from "../../protocol/messages.ts";
-import type { Submission, Submitted } from "../../queue/submission.ts";
+import type { Submission, SubmissionOptions, Submitted } from "../../queue/submission.ts";
 import { type StreamedBodies, streamedBodies } from "../../server/http/streamed-bodies.ts";
-import { keyOf } from "../../server/rpc/engine/call-key.ts";
-import { noteTask, originOf } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import { keyOf, noteTask, originOf } from "../../server/rpc/engine/caller.ts";
+import { deploymentOf } from "../../server/rpc/interceptors/access.ts";
 import type { CallInput } from "../../service/input/arguments.ts";
-import { isFinal } from "../../tasks/task.ts";
+import { isFinal, SCHEDULE_KEY_PREFIX } from "../../tasks/task.ts";
 import { durationFromMs } from "../../time/messages.ts";
 import type { Origin } from "../../tracing/context.ts";
-import { inputOf, milliseconds, releasingUnless, toTaskMessage } from "./messages.ts";
-import { shownRequest, withRequest } from "./request-head.ts";
-import { answer } from "./result.ts";
 import {
-  checkKey,
-  digestOfCall,
-  idempotencyOf,
-  noteReplay,
-  type ScheduleFields,
-  scheduleOf,
-  scheduleText,
-  tagsOf,
-} from "./submission.ts";
+  inputOf,
+  milliseconds,
+  releasingUnless,
+  shownRequest,
+  toTaskMessage,
+  withRequest,
+} from "./messages.ts";
+import { answer } from "./result.ts";
 
 /** Calls of one submit that are read before other requests get their turn. */
 const MAX_CALLS_PER_TURN = 50;
@@ -185,4 +182,225 @@ function toResult(outcome: Submitted | Problem | undefined, deployment: string):
     ...(retryAfterMs !== undefined && { retryAfter: durationFromMs(retryAfterMs) }),
   };
   return create(SubmittedTaskSchema, { outcome: { case: "error", value } });
+}
+
+// The parameters of a submit other than its arguments, as SubmitTask and
+// SubmitTasks check them: schedule, priority and idempotency key.
+
+/** Highest priority of a task; the lowest is its negative. */
+export const MAX_PRIORITY = 100;
+const DAY_MS = 86_400_000;
+/** How far ahead a task may be scheduled. */
+export const MAX_DELAY_DAYS = 30;
+/** How far ahead the deadline for a task's start may be. */
+export const MAX_START_BY_DAYS = 365;
+/** The shortest time for which a task can be kept after its end. */
+export const MIN_RETENTION_MS = 1_000;
+
+interface ScheduleFields {
+  readonly priority?: number;
+  readonly runAt?: Timestamp;
+  readonly startBy?: Timestamp;
+  readonly delay?: Duration;
+  readonly startWithin?: Duration;
+  readonly retention?: Duration;
+}
+
+/** The schedule of nearly every request. */
+const AT_ONCE = Object.freeze({});
+
+/** The schedule of a request. Throws REQUEST_INVALID for an impossible one. */
+export function scheduleOf(
+  fields: ScheduleFields,
+  { nowMs, maxRetentionMs }: { readonly nowMs: number; readonly maxRetentionMs: number },
+): Pick<SubmissionOptions, "priority" | "runAtMs" | "startByMs" | "retentionMs"> {
+  const { priority, runAt, delay, startBy, startWithin, retention } = fields;
+  if ((priority ?? runAt ?? delay ?? startBy ?? startWithin ?? retention) === undefined) {
+    return AT_ONCE;
+  }
+  if (priority !== undefined && Math.abs(priority) > MAX_PRIORITY) {
+    throw invalid("priority", `must be from -${MAX_PRIORITY} to ${MAX_PRIORITY}`);
+  }
+  const runAtMs = timeOf(nowMs, [runAt, "run_at"], [delay, "delay"]);
+  // Errors name the field that the caller gave.
+  const runAtName = delay === undefined ? "run_at" : "delay";
+  if (runAtMs !== undefined && runAtMs > nowMs + MAX_DELAY_DAYS * DAY_MS) {
+    throw invalid(runAtName, `must be at most ${MAX_DELAY_DAYS} days ahead`);
+  }
+  const startByMs = timeOf(nowMs, [startBy, "start_by"], [startWithin, "start_within"]);
+  if (startByMs !== undefined) {
+    const name = startWithin === undefined ? "start_by" : "start_within";
+    if (startByMs <= nowMs) {
+      throw invalid(
+        name,
+        startWithin === undefined
+          ? "has passed: give a time in the future, or none"
+          : "must be longer than 0: the task could never be started",
+      );
+    }
+    if (startByMs > nowMs + MAX_START_BY_DAYS * DAY_MS) {
+      throw invalid(name, `must be at most ${MAX_START_BY_DAYS} days ahead`);
+    }
+    if (runAtMs !== undefined && startByMs <= runAtMs) {
+      throw invalid(name, `must be after ${runAtName}: the task could never be started`);
+    }
+  }
+  const retentionMs = retention && retentionOf(retention, maxRetentionMs);
+  return { priority, runAtMs, startByMs, retentionMs };
+}
+
+/** Tags of a task. */
+export const MAX_TAGS = 10;
+/** The longest tag. */
+export const MAX_TAG_CHARACTERS = 64;
+
+/** The tags of a request; undefined for none. Throws REQUEST_INVALID for those that cannot be some. */
+export function tagsOf(tags: readonly string[]): readonly string[] | undefined {
+  if (tags.length === 0) {
+    return undefined;
+  }
+  if (tags.length > MAX_TAGS) {
+    throw invalid("tags", `must be at most ${MAX_TAGS}: there are ${tags.length}`);
+  }
+  for (const [at, tag] of tags.entries()) {
+    const field = `tags[${at}]`;
+    if (tag === "" || [...tag].length > MAX_TAG_CHARACTERS) {
+      throw invalid(field, `must have from 1 to ${MAX_TAG_CHARACTERS} characters`);
+    }
+    if (tag.trim() !== tag || /[,\p{Cc}\p{Cs}]/u.test(tag)) {
+      throw invalid(
+        field,
+        "must have no commas and no control characters, and no space at its beginning or its end",
+      );
+    }
+    if (tags.indexOf(tag) < at) {
+      throw invalid(field, `is ${JSON.stringify(tag)} again: give each tag once`);
+    }
+  }
+  return tags;
+}
+
+function retentionOf(retention: Duration, maxRetentionMs: number): number {
+  const retentionMs = durationMs(retention);
+  if (retentionMs < MIN_RETENTION_MS || retentionMs > maxRetentionMs) {
+    const seconds = maxRetentionMs / 1_000;
+    throw invalid("retention", `must be from 1 to ${seconds} seconds, which the operator allows`);
+  }
+  return retentionMs;
+}
+
+/**
+ * The part of a schedule that distinguishes calls with the same arguments. It
+ * is the schedule as its caller wrote it, because the same delay sent twice
+ * means two different times. Empty if the caller gave no schedule.
+ */
+export function scheduleText(fields: ScheduleFields): string {
+  const { priority, runAt, startBy, delay, startWithin, retention } = fields;
+  const times = [runAt, startBy, delay, startWithin, ...(retention ? [retention] : [])];
+  if (priority === undefined && times.every((time) => time === undefined)) {
+    return "";
+  }
+  const written = times.map((time) => time && [String(time.seconds), time.nanos]);
+  return JSON.stringify([priority, ...written]);
+}
+
+/** A time that is given as such or as a duration from now, each with the name of its field. */
+function timeOf(
+  nowMs: number,
+  [at, atName]: readonly [Timestamp | undefined, string],
+  [after, afterName]: readonly [Duration | undefined, string],
+): number | undefined {
+  if (after === undefined) {
+    return at && timestampMs(at);
+  }
+  if (at !== undefined) {
+    throw invalid(afterName, `cannot be given together with ${atName}`);
+  }
+  const afterMs = durationMs(after);
+  if (afterMs < 0) {
+    throw invalid(afterName, "must not be negative");
+  }
+  return nowMs + afterMs;
+}
+
+function invalid(field: string, description: string): Error {
+  return problem("REQUEST_INVALID", `${field} ${description}`, {
+    violations: [{ field, description }],
+  });
+}
+
+// Idempotency keys, and the digests that distinguish a repetition from another call.
+
+/** Longest idempotency key. */
+const MAX_IDEMPOTENCY_KEY_CHARACTERS = 255;
+
+/** Throws REQUEST_INVALID for a key that cannot be one, before any work is done for its call. */
+function checkKey({ idempotencyKey: key, replay }: KeyFields): void {
+  if (key.length > MAX_IDEMPOTENCY_KEY_CHARACTERS) {
+    throw invalidKey(`must have at most ${MAX_IDEMPOTENCY_KEY_CHARACTERS} characters`);
+  }
+  if (replay !== undefined && Replay[replay] === undefined) {
+    throw invalid("replay", "must be one of the values of Replay");
+  }
+}
+
+/** Throws REQUEST_INVALID for a key on an api: its calls are not stored, so the key would promise too much. */
+export function refuseKey(key: string, endpoint: string): void {
+  if (key !== "") {
+    throw invalidKey(
+      `is not for ${endpoint}, which is an api: its calls are not stored, so a repetition would run again; leave the key out, or make it a task`,
+    );
+  }
+}
+
+/**
+ * The digest of a call's arguments, files included, and its schedule.
+ * @param schedule as `scheduleText` writes it
+ */
+export function digestOfCall({ json, files }: Payload, schedule: string): string {
+  const hash = createHash("sha256").update(json).update(schedule);
+  for (const { contentType, filename, ...file } of files) {
+    // A file in the blob store has a digest already.
+    const bytes = "blob" in file ? file.blob.sha256 : file.data;
+    const size = "blob" in file ? file.blob.size : file.data.byteLength;
+    hash.update(JSON.stringify([contentType, filename, size])).update(bytes);
+  }
+  return hash.digest("base64url");
+}
+
+interface KeyFields {
+  readonly idempotencyKey: string;
+  readonly replay?: Replay;
+}
+
+/** The key of a request with the digest of its call; undefined without a key. */
+export function idempotencyOf(
+  { idempotencyKey: key, replay }: KeyFields,
+  digest: () => string,
+): SubmissionOptions["idempotency"] {
+  if (key === "") {
+    return undefined;
+  }
+  if (key.startsWith(SCHEDULE_KEY_PREFIX)) {
+    throw invalidKey(`must not begin with ${SCHEDULE_KEY_PREFIX}, as the keys of schedules do`);
+  }
+  return { key, digest: digest(), ...(replay === Replay.ALWAYS && { replay: "always" }) };
+}
+
+/** The digest of a retry: its task, whose arguments never change. It never equals the digest of a call. */
+export function digestOfRetry(taskId: string): string {
+  return `retry of ${taskId}`;
+}
+
+const REPLAYED = "idempotent-replayed";
+
+/** Sets the header that marks the answer, or the error, as one about an earlier task. */
+export function noteReplay({ responseHeader }: Pick<HandlerContext, "responseHeader">): void {
+  responseHeader.set(REPLAYED, "true");
+}
+
+function invalidKey(description: string): Error {
+  return problem("REQUEST_INVALID", `the idempotency key ${description}`, {
+    violations: [{ field: "idempotency_key", description }],
+  });
 }

@@ -5,7 +5,7 @@ import type { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import type { TaskQuestion } from "../../queue/tasks.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { noteTask, originOf, tokenIdOf } from "../../server/rpc/engine/caller.ts";
-import { deploymentOf, locatedOf } from "../../server/rpc/target.ts";
+import { deploymentOf, locatedOf } from "../../server/rpc/interceptors/access.ts";
 import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
 import {
@@ -17,8 +17,7 @@ import {
 } from "./messages.ts";
 import { positionOf, streamTask, toWatchedMessage } from "./pieces.ts";
 import { answer } from "./result.ts";
-import { digestOfRetry, idempotencyOf, noteReplay } from "./submission.ts";
-import { submitHandlers } from "./submit.ts";
+import { digestOfRetry, idempotencyOf, noteReplay, submitHandlers } from "./submit.ts";
 
 /** TaskService over the queues of deployments. */
 export const taskService: Partial<ServiceImpl<typeof TaskService>> = {

@@ -1,11 +1,11 @@
 /** UpdateTask: changes when a task starts that waits, how long it is kept, and its tags. */
 import type { ServiceImpl } from "@connectrpc/connect";
 import { type TaskService, UpdateTaskRequestSchema } from "../../../gen/tessera/v1/task_pb.js";
-import { deploymentOf } from "../../server/rpc/target.ts";
+import { deploymentOf } from "../../server/rpc/interceptors/access.ts";
 import { changedFields } from "../mask.ts";
 import { invalidField } from "../violations.ts";
 import { toTaskMessage } from "./messages.ts";
-import { scheduleOf, tagsOf } from "./submission.ts";
+import { scheduleOf, tagsOf } from "./submit.ts";
 import { question } from "./task.ts";
 
 const CHANGEABLE = ["priority", "run_at", "start_by", "retention", "tags"] as const;

@@ -2,10 +2,9 @@
  * The sampler: what a deployment's metrics on this node have done since they
  * were looked at last, as an interval.
  */
-import type { DeploymentMetrics } from "../deployment.ts";
 import { labelOf, toRecord } from "../labels.ts";
-import type { AnySeries } from "../metric.ts";
-import { CounterSeries, GaugeSeries, type SampleSeries } from "../metric.ts";
+import { type AnySeries, CounterSeries, GaugeSeries, type SampleSeries } from "../metric.ts";
+import type { DeploymentMetrics } from "../metrics.ts";
 import { CustomRoom, type CustomValue, type Interval, type Measurement, plus } from "./interval.ts";
 import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
 import { COUNTED_AS, NO_TASKS, sumOf, type TaskSums } from "./task-tally.ts";

@@ -4,8 +4,7 @@
  * worker gets all calls in one message, and the slot is free when the last share is.
  */
 import { BatchPost } from "./batch-post.ts";
-import type { ExecutionListener } from "./execution.ts";
-import type { Slot, SlotCall } from "./slot.ts";
+import type { ExecutionListener, Slot, SlotCall } from "./execution.ts";
 
 /** Divides a slot among calls. */
 export function shareSlot(slot: Slot, count: number): Slot[] {

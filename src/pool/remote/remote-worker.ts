@@ -21,13 +21,12 @@ import { isMountName } from "../../service/mounts.ts";
 import type { MachineLoad } from "../../storage/hosting/nodes.ts";
 import {
   ABORT_GRACE_MS,
+  Capacity,
   type ExecuteOptions,
   type Execution,
   type ExecutionListener,
 } from "../calls/execution.ts";
-import type { MountAgent } from "../calls/mount-agents.ts";
-import { MAX_LAST_ANSWER_MS } from "../calls/mount-agents.ts";
-import { Capacity } from "../calls/slot.ts";
+import { MAX_LAST_ANSWER_MS, type MountAgent } from "../calls/mount-agents.ts";
 import type { TransferHost } from "../calls/transfers.ts";
 import { WorkerCalls } from "../calls/worker-calls.ts";
 import { GpuTime } from "../gpus/gpu-time.ts";

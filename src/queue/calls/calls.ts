@@ -3,7 +3,6 @@
  * waits for the answer. While every slot is busy, calls wait in a bounded FIFO
  * queue, each no longer than the endpoint's timeout.
  */
-
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { problem, type Quota, shuttingDown } from "../../errors.ts";
@@ -20,9 +19,9 @@ import { payloadBytes } from "../../storage/stored.ts";
 import { ownIdOf } from "../../tasks/worker-id.ts";
 import { loggedTrace, type Origin } from "../../tracing/context.ts";
 import type { DeploymentTracing } from "../../tracing/tracing.ts";
+import { UnitNames, UsageMeter } from "../attempts.ts";
 import { CallBatches } from "../batches/calls.ts";
 import { callEnd } from "../traced.ts";
-import { UnitNames, UsageMeter } from "../usage.ts";
 import { KeyLimits } from "./key-limits.ts";
 import { LoneCalls } from "./lone-calls.ts";
 import { bytesOf, HeldPieces, PieceQueue } from "./piece-queue.ts";

@@ -6,7 +6,7 @@
  * asked for, and nothing was hinted at meanwhile. So a submit never overtakes a waiting task.
  */
 import type { Log } from "../../log/log.ts";
-import type { DeploymentMetrics } from "../../metrics/deployment.ts";
+import type { DeploymentMetrics } from "../../metrics/metrics.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { ClaimByKey, Claimed, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";

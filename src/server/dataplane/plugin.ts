@@ -38,16 +38,9 @@ import { type Problem, problem, toProblem } from "../../errors.ts";
 import { cut } from "../http/body.ts";
 import { disconnectSignal } from "../http/disconnect.ts";
 import type { CallOrigin, Invoke, UnaryAnswer } from "../http/invoke.ts";
+import { mountAliases, named, placeOf } from "../http/paths.ts";
 import { requestLog } from "../http/request-log.ts";
 import type { StreamedBodies } from "../http/streamed-bodies.ts";
-import {
-  ACCESS_PARAMETER,
-  checkAccess,
-  hasAccess,
-  keepToCaller,
-  withoutSharing,
-} from "./access.ts";
-import { mountAliases, named, placeOf } from "./aliases.ts";
 import {
   passCallHeaders,
   sendAccess,
@@ -63,11 +56,15 @@ import { lastEventId, lastPieceId } from "./event-id.ts";
 import { sendEvents } from "./events.ts";
 import { sendProblemOrPage } from "./refusal-page.ts";
 import {
+  ACCESS_PARAMETER,
   type BodyLimits,
   bodiesOf,
+  checkAccess,
   controlRequest,
   type GivenParameters,
+  hasAccess,
   idempotencyKey,
+  keepToCaller,
   parametersOf,
   preferredWait,
   queryFile,
@@ -78,6 +75,7 @@ import {
   readReplay,
   readSchedule,
   refuseMisspelt,
+  withoutSharing,
 } from "./request.ts";
 import { chooseForm, type StreamedOutput, sendPieces, sendWhole, WHOLE } from "./stream.ts";
 import { chooseTaskForm, sendTaskPieces } from "./task-stream.ts";

@@ -1,11 +1,12 @@
-/** Reading of request bodies, bounded in size and time. */
+/** Reading of request bodies, whole or as streams: bounded in size and time, each alone and all together. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HttpBody } from "../../../gen/google/api/httpbody_pb.js";
 import { giveBack } from "../../collections/bytes.ts";
+import { SharedBound } from "../../collections/shared-bound.ts";
 import { problem } from "../../errors.ts";
-import type { BodyShare } from "./body-budget.ts";
+import { raceAbort } from "../../time/race.ts";
 
 /**
  * Rest of a refused body that is thrown away, so that its sender gets to read the answer,
@@ -303,4 +304,189 @@ export function isForm({ headers }: FastifyRequest): boolean {
   return /^(?:multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(
     headers["content-type"] ?? "",
   );
+}
+
+// Back-pressure on request bodies: a budget of bytes that a server holds at a
+// time. Each body has its own limit, but many bodies within it can be too much
+// together. A body counts from the start of its reading until its response is
+// sent, with the length that its request announces or with what has arrived,
+// whichever is larger.
+
+/** The `retry-after` of requests that are refused because bodies under way fill their memory. */
+const BODY_BUDGET_RETRY_AFTER_MS = 1_000;
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The body's share of the server's budget; absent for GET and HEAD, and on a server without a budget. */
+    bodyShare?: BodyShare;
+  }
+}
+
+/** The budget of one server. */
+export class BodyBudget {
+  readonly #bound: SharedBound;
+
+  /** @param share of one organization; see `SharedBound`. */
+  constructor(maxBytes: number, share?: number) {
+    this.#bound = new SharedBound(maxBytes, share);
+  }
+
+  /** Bytes held now. */
+  get takenBytes(): number {
+    return this.#bound.taken;
+  }
+
+  /** Takes bytes for an organization; throws SERVER_BUSY if fewer are left. */
+  take(organizationId: string, bytes: number): void {
+    if (!this.#bound.take(organizationId, bytes)) {
+      const message = `the server holds as many bytes of request bodies as it may (${this.#bound.refusal(organizationId, bytes)}): try again`;
+      throw problem("SERVER_BUSY", message, { retryAfterMs: BODY_BUDGET_RETRY_AFTER_MS });
+    }
+  }
+
+  /** Gives bytes back. */
+  give(organizationId: string, bytes: number): void {
+    this.#bound.give(organizationId, bytes);
+  }
+}
+
+/** One request's share of a budget. */
+export class BodyShare {
+  readonly #budget: BodyBudget;
+  /** Empty while it is not known. */
+  #organizationId = "";
+  #heldBytes = 0;
+  #released = false;
+
+  constructor(budget: BodyBudget) {
+    this.#budget = budget;
+  }
+
+  /** The request is for this organization; what it holds already stays as it is. */
+  of(organizationId: string): void {
+    if (this.#heldBytes === 0) {
+      this.#organizationId = organizationId;
+    }
+  }
+
+  /** Raises the share to `bytes` in total; never lowers it. Errors: SERVER_BUSY. */
+  hold(bytes: number): void {
+    if (bytes > this.#heldBytes && !this.#released) {
+      this.#budget.take(this.#organizationId, bytes - this.#heldBytes);
+      this.#heldBytes = bytes;
+    }
+  }
+
+  /** Gives everything back; from then on the share takes nothing. */
+  release(): void {
+    if (!this.#released) {
+      this.#released = true;
+      this.#budget.give(this.#organizationId, this.#heldBytes);
+    }
+  }
+}
+
+/** Gives each request that may have a body a share of the budget until its response is sent. */
+export function shareBudget(app: FastifyInstance, budget: BodyBudget): void {
+  app.decorateRequest("bodyShare");
+  app.addHook("onRequest", (req, reply, done) => {
+    if (req.method !== "GET" && req.method !== "HEAD") {
+      const share = new BodyShare(budget);
+      req.bodyShare = share;
+      reply.raw.on("close", () => share.release());
+    }
+    done();
+  });
+}
+
+// Streaming of request bodies, bounded in size and time.
+
+interface BodyStreamOptions {
+  readonly maxBytes: number;
+  /** From the first read to the arrival of the last byte. */
+  readonly deadlineMs?: number;
+}
+
+/**
+ * A request's body as a stream, for one reader. Errors: BODY_TOO_LARGE as soon
+ * as that is known; BODY_MALFORMED when the sender stops before the end or
+ * exceeds the deadline. It takes nothing from the budget for bodies: the
+ * reader holds what it keeps.
+ */
+export class BodyStream implements AsyncIterable<Uint8Array> {
+  readonly #req: FastifyRequest;
+  readonly #options: BodyStreamOptions;
+  #size = 0;
+
+  constructor(req: FastifyRequest, options: BodyStreamOptions) {
+    this.#req = req;
+    this.#options = options;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    const { raw, headers } = this.#req;
+    const { maxBytes, deadlineMs = BODY_DEADLINE_MS } = this.#options;
+    const tooLate = new AbortController();
+    const deadline = setTimeout(() => tooLate.abort(), deadlineMs);
+    const chunks = raw.iterator({ destroyOnReturn: false });
+    try {
+      this.#bound(Number(headers["content-length"] ?? 0), maxBytes);
+      for (;;) {
+        const { done, value } = await raceAbort(chunks.next().catch(broken), tooLate.signal);
+        if (done) {
+          return;
+        }
+        this.#size += value.length;
+        this.#bound(this.#size, maxBytes);
+        yield value;
+      }
+    } catch (err) {
+      throw tooLate.signal.aborted ? late(deadlineMs) : err;
+    } finally {
+      clearTimeout(deadline);
+      if (tooLate.signal.aborted) {
+        setTimeout(() => cut(raw), LATE_BODY_ANSWER_MS).unref();
+      } else {
+        await chunks.return?.();
+        this.#discardRest(deadlineMs);
+      }
+    }
+  }
+
+  /** Discards the rest, so that the sender can read the answer; cuts the request if the rest is large or late. */
+  #discardRest(withinMs: number): void {
+    const { raw } = this.#req;
+    if (raw.readableEnded || raw.destroyed) {
+      return;
+    }
+    let size = this.#size;
+    raw.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > this.#size + MAX_DISCARDED_BYTES) {
+        cut(raw);
+      }
+    });
+    const deadline = setTimeout(() => cut(raw), withinMs).unref();
+    raw.once("close", () => clearTimeout(deadline));
+    raw.once("end", () => clearTimeout(deadline));
+    raw.on("error", () => {
+      // The sender has gone, and has its answer or did not want it.
+    });
+    raw.resume();
+  }
+
+  #bound(bytes: number, maxBytes: number): void {
+    if (bytes > maxBytes) {
+      throw bodyTooLarge(maxBytes);
+    }
+  }
+}
+
+function late(deadlineMs: number): Error {
+  const message = `the body did not arrive in time: it may take ${deadlineMs / 1000} s`;
+  return problem("BODY_MALFORMED", message);
+}
+
+function broken(cause: unknown): never {
+  throw problem("BODY_MALFORMED", "the body ended before its end", { cause });
 }

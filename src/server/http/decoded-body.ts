@@ -7,8 +7,7 @@ import { Readable } from "node:stream";
 import zlib from "node:zlib";
 import type { FastifyRequest } from "fastify";
 import { type Problem, type ProblemOptions, problem, toProblem } from "../../errors.ts";
-import { bodyTooLarge, readBody } from "./body.ts";
-import { BodyStream } from "./body-stream.ts";
+import { BodyStream, bodyTooLarge, readBody } from "./body.ts";
 
 /** Memory of one zstd frame in powers of two: the 8 MiB that RFC 9659 allows over HTTP. */
 const MAX_ZSTD_WINDOW_LOG = 23;

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { createDigitSource } from "../../collections/random-digits.ts";
+import { createDigitSource } from "../../collections/bytes.ts";
 
 export function setDefaultHeaders(app: FastifyInstance): void {
   app.addHook("onRequest", (req, reply, done) => {

@@ -25,8 +25,7 @@ import { disconnectSignal } from "../http/disconnect.ts";
 import { codeOfStatus } from "../http/error-status.ts";
 import { hasUpgrade, takeUpgrade } from "../http/upgrade.ts";
 import { namedWorker, WORKER_HEADER } from "../http/worker-header.ts";
-import { keyOfCall } from "../rpc/engine/call-key.ts";
-import { arrivalOf, tokenIdOf } from "../rpc/engine/caller.ts";
+import { arrivalOf, keyOfCall, tokenIdOf } from "../rpc/engine/caller.ts";
 import { byName, hasBody, requestHead, responseHeaders } from "./headers.ts";
 import { urlOf } from "./queued.ts";
 

@@ -21,8 +21,12 @@ import type { GivenFile } from "./file.ts";
 import { type FormOptions, FormTaker } from "./form.ts";
 import { isFormType, isJsonType, isUnknownType, mediaTypeOf } from "./media-type.ts";
 import { readForm } from "./multipart.ts";
-import { MAX_JSON_BYTES_IN_PLACE, ObjectReader, type ReadPayload } from "./object-reader.ts";
-import { bareBody } from "./root.ts";
+import {
+  bareBody,
+  MAX_JSON_BYTES_IN_PLACE,
+  ObjectReader,
+  type ReadPayload,
+} from "./object-reader.ts";
 import type { ReaderThreads } from "./threads.ts";
 
 const JSON_TYPE = "application/json";

@@ -1,10 +1,9 @@
 /** A node that measures, with a clock that a test moves. */
-import type { DeploymentMetrics } from "../../../src/metrics/deployment.ts";
 import type { HistoryAnswer, HistorySeries } from "../../../src/metrics/history/history.ts";
 import { KeptHistory } from "../../../src/metrics/history/kept.ts";
 import { MEASURE_NAMES, type MeasureName } from "../../../src/metrics/history/measures.ts";
 import { Recorder } from "../../../src/metrics/history/recorder.ts";
-import { Metrics } from "../../../src/metrics/metrics.ts";
+import { type DeploymentMetrics, Metrics } from "../../../src/metrics/metrics.ts";
 import { parseSelector } from "../../../src/metrics/selector/parse.ts";
 import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";
 

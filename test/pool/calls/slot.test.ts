@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Capacity } from "../../../src/pool/calls/slot.ts";
+import { Capacity } from "../../../src/pool/calls/execution.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 
 function endpoint(name: string, kind: "api" | "task", concurrency: number): EndpointManifest {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Problem } from "../../../src/errors.ts";
-import { BodyBudget, BodyShare } from "../../../src/server/http/body-budget.ts";
+import { BodyBudget, BodyShare } from "../../../src/server/http/body.ts";
 
 it("a share holds what it is told at most once, and gives all of it back once", () => {
   const budget = new BodyBudget(100);

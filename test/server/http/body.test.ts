@@ -5,8 +5,7 @@ import { text } from "node:stream/consumers";
 import { type FastifyInstance, fastify } from "fastify";
 import { afterEach, expect, it } from "vitest";
 import { toProblem } from "../../../src/errors.ts";
-import { boundedChunks, leaveBodies, readBody } from "../../../src/server/http/body.ts";
-import { BodyStream } from "../../../src/server/http/body-stream.ts";
+import { BodyStream, boundedChunks, leaveBodies, readBody } from "../../../src/server/http/body.ts";
 import { sendProblem } from "../../../src/server/http/problem.ts";
 
 const DEADLINE_MS = 50;

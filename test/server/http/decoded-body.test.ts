@@ -3,8 +3,7 @@ import zlib from "node:zlib";
 import { fastify } from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toProblem } from "../../../src/errors.ts";
-import { leaveBodies } from "../../../src/server/http/body.ts";
-import { BodyBudget, shareBudget } from "../../../src/server/http/body-budget.ts";
+import { BodyBudget, leaveBodies, shareBudget } from "../../../src/server/http/body.ts";
 import { decodedStream, readDecoded } from "../../../src/server/http/decoded-body.ts";
 import { sendProblem } from "../../../src/server/http/problem.ts";
 

@@ -1,5 +1,5 @@
 /**
- * The caller of an RPC and their organization.
+ * The caller of an RPC, their organization, and the key of their call.
  *
  * The request, its host or the credential names the organization; if several
  * do, they have to agree. An organization that the caller does not belong to
@@ -17,8 +17,10 @@ import {
   setSecure,
 } from "../../../auth/principal.ts";
 import type { Deployment } from "../../../deployments/deployment.ts";
-import { type Problem, problem, toProblem } from "../../../errors.ts";
-import type { Protocol } from "../../../metrics/deployment.ts";
+import { type Problem, problem, type Quota, tellQuota, toProblem } from "../../../errors.ts";
+import { organizationOfHost } from "../../../hosting/hosts.ts";
+import type { Protocol } from "../../../metrics/metrics.ts";
+import type { EndpointManifest } from "../../../protocol/manifest.ts";
 import type { Actor, Deed } from "../../../storage/accounts/deed.ts";
 import type { Role } from "../../../storage/accounts/people.ts";
 import { isTaskId } from "../../../tasks/id.ts";
@@ -112,15 +114,6 @@ export function requestValues(
   return values.set(arrivalKey, { protocol, atMs, requestId, note, host, organization });
 }
 
-/** `acme` for `acme.tessera.example:3000` if the platform's domain is `tessera.example`. */
-export function organizationOfHost(host: string, platformDomain: string): string | undefined {
-  const name = host.replace(/:\d+$/, "").replace(/\.$/, "").toLowerCase();
-  const label = name.endsWith(`.${platformDomain}`)
-    ? name.slice(0, -platformDomain.length - 1)
-    : "";
-  return label === "" || label.includes(".") ? undefined : label;
-}
-
 /** The arrival of a call. */
 export function arrivalOf(values: ContextValues): Arrival {
   return values.get(arrivalKey);
@@ -170,7 +163,7 @@ export function setMember(values: ContextValues, member: Member): void {
 export function memberIn(caller: Caller, named: string): Member {
   const { principal, address, hostOrganization } = caller;
   if (named !== "" && hostOrganization !== undefined && named !== hostOrganization) {
-    throw invalid(`contradicts the host, which is that of ${hostOrganization}`);
+    throw invalid("organization", `contradicts the host, which is that of ${hostOrganization}`);
   }
   const wanted = named || hostOrganization;
   if (principal.kind === "token") {
@@ -186,7 +179,7 @@ export function memberIn(caller: Caller, named: string): Member {
   }
   const { memberships, userId } = principal;
   if (wanted === undefined && memberships.length > 1) {
-    throw invalid("is missing, and you belong to several: name one");
+    throw invalid("organization", "is missing, and you belong to several: name one");
   }
   const found = memberships.find((one) => wanted === undefined || one.organization === wanted);
   if (found === undefined) {
@@ -238,9 +231,9 @@ export function organizationNotFound(name: string): Problem {
   );
 }
 
-function invalid(description: string): Problem {
-  return problem("REQUEST_INVALID", `organization ${description}`, {
-    violations: [{ field: "organization", description }],
+function invalid(field: "organization" | "key", description: string): Problem {
+  return problem("REQUEST_INVALID", `${field} ${description}`, {
+    violations: [{ field, description }],
   });
 }
 
@@ -355,4 +348,77 @@ function spanOf(
 
 function failureEnd(thrown: unknown): SpanEnd {
   return { outcome: "failure", error: codeToString(toProblem(thrown).code) };
+}
+
+// The key of a call: whose it is among the callers that share its endpoint, or its server.
+
+/** The header that names it, over every protocol. */
+const KEY_HEADER = "tessera-key";
+/** Characters of a key, which stands in the row of its task and in indexes. */
+const MAX_KEY_CHARACTERS = 128;
+
+/** A call, as far as its key needs it. */
+interface Called extends Pick<HandlerContext, "values"> {
+  readonly requestHeader: Pick<Headers, "get">;
+}
+
+/**
+ * The key of a call. Throws REQUEST_INVALID for one that cannot be one, and where the header
+ * `Tessera-Key` is another.
+ *
+ * Where neither is given, an endpoint that goes by keys has the caller's token, or the person.
+ *
+ * @param given in the request; empty: not there
+ */
+export function keyOf(
+  ctx: Called,
+  given: string,
+  { byKey }: Pick<EndpointManifest, "byKey">,
+): string | undefined {
+  const { requestHeader } = ctx;
+  const header = requestHeader.get(KEY_HEADER) ?? "";
+  if (given !== "" && header !== "" && given !== header) {
+    throw invalid("key", "contradicts the header Tessera-Key: give it in one of the two places");
+  }
+  const key = given || header;
+  if (key === "") {
+    return byKey && callerKey(ctx);
+  }
+  const fault = faultOfKey(key);
+  if (fault !== undefined) {
+    throw invalid("key", fault);
+  }
+  return key;
+}
+
+/** The key of a call of an api, or of a request to a server; undefined where it has no limits by key. */
+export function keyOfCall(
+  ctx: Called,
+  endpoint: Pick<EndpointManifest, "byKey">,
+): string | undefined {
+  return endpoint.byKey && keyOf(ctx, "", endpoint);
+}
+
+/** Tells in the answer to a call of an api what its key has left, where the endpoint has a rate by key. */
+export function tellsQuota({ responseHeader }: HandlerContext, { byKey }: EndpointManifest) {
+  return byKey?.rate && { onQuota: (left: Quota): void => tellQuota(responseHeader, left) };
+}
+
+function callerKey(ctx: Pick<HandlerContext, "values">): string | undefined {
+  const { principal } = callerOf(ctx);
+  switch (principal.kind) {
+    case "token":
+      return principal.tokenId;
+    case "session":
+      return principal.userId;
+    default:
+      return undefined;
+  }
+}
+
+function faultOfKey(key: string): string | undefined {
+  if ([...key.slice(0, 2 * MAX_KEY_CHARACTERS + 1)].length > MAX_KEY_CHARACTERS) {
+    return `must have at most ${MAX_KEY_CHARACTERS} characters: send an id, or a digest of what is longer`;
+  }
+  return /[\p{Cc}\p{Cs}]/u.test(key) ? "must be text without control characters" : undefined;
 }

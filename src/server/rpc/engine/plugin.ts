@@ -89,7 +89,7 @@ export async function rpcPlugin(app: FastifyInstance, options: RpcOptions): Prom
   app.addHook("onRoute", (route) => {
     const { methods, serve } = routes.get(route.url) ?? {};
     if (methods !== undefined && serve !== undefined) {
-      // The others are refused as they are everywhere (`methods.ts`).
+      // The others are refused as they are everywhere (`http/paths.ts`).
       route.method = methods;
       route.handler = serve(route.handler.bind(app) as Handle);
     }

@@ -24,7 +24,7 @@ import { raceAbort } from "../../../time/race.ts";
 import { type EndListener, scopeOf } from "../engine/call-context.ts";
 import { arrivalOf } from "../engine/caller.ts";
 import { failureOf } from "../engine/deadline.ts";
-import { isLocated, locatedOf } from "../target.ts";
+import { isLocated, locatedOf } from "./access.ts";
 
 type Next = ReturnType<Interceptor>;
 

@@ -1,11 +1,7 @@
 import { fastify } from "fastify";
 import { describe, expect, it } from "vitest";
-import { sendFrameworkError } from "../../../src/server/http/framework.ts";
-import {
-  refuseCrossSite,
-  type Sharing,
-  shareAcrossOrigins,
-} from "../../../src/server/http/origins.ts";
+import { sendFrameworkError } from "../../src/server/http/framework.ts";
+import { refuseCrossSite, type Sharing, shareAcrossOrigins } from "../../src/server/origins.ts";
 
 const APP = "https://app.example";
 const OPERATORS = "https://operators.example";

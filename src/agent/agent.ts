@@ -26,7 +26,7 @@ const REGISTER_TIMEOUT_MS = 5_000;
 
 const NEW: Resumption = { resumeSession: "", held: [], lastCall: 0n };
 
-export interface AgentOptions {
+interface AgentOptions {
   /** Of the platform. */
   readonly url: string;
   readonly token: string;
@@ -53,7 +53,7 @@ export interface AgentOptions {
 }
 
 /** The platform will not have the workers of this agent. */
-export class AgentRefused extends Error {
+class AgentRefused extends Error {
   override readonly name = "AgentRefused";
 }
 

@@ -31,7 +31,7 @@ export interface Telling<State, Message> {
   isOver?(state: State): boolean;
 }
 
-export interface Following extends Pick<FollowOptions<never>, "signal"> {
+interface Following extends Pick<FollowOptions<never>, "signal"> {
   /** How long a state is followed, in milliseconds. */
   readonly forMs: number;
   /** How long without a message, in milliseconds. */
@@ -131,7 +131,7 @@ export async function* follow<State, Message>(
 }
 
 /** A message of a state, with its bytes, by which a change is seen. */
-export interface Shown<Message> {
+interface Shown<Message> {
   readonly message: Message;
   readonly bytes: Uint8Array;
 }

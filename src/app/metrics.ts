@@ -87,7 +87,7 @@ interface StartMonitoringOptions {
 }
 
 /** What organizations ask for their metrics. */
-export interface Monitoring {
+interface Monitoring {
   readonly federation: Federation;
   readonly history: KeptHistory;
 }

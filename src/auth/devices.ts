@@ -31,7 +31,7 @@ export interface DeviceOptions {
 }
 
 /** A browser in which a person has authenticated by password. */
-export interface Device {
+interface Device {
   readonly id: string;
   /** The stored password hash. */
   readonly passwordHash: string;

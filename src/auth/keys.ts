@@ -12,8 +12,6 @@ import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:cryp
 import { createKeysFile, type KeyList, parseKeys, readKeysFile } from "./keys-file.ts";
 import { type Key, seal, unseal } from "./seal.ts";
 
-export { rotateKeys, writeKeysFile } from "./keys-file.ts";
-
 /**
  * Least time between two reads of the keys because of an unknown key id: anyone may send a
  * text that names one.

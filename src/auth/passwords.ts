@@ -47,7 +47,7 @@ export function checkPassword(password: string, field = "password"): void {
 }
 
 /** The priority of a hash in the queue. */
-export interface Turn {
+interface Turn {
   /** Go ahead of those without it; for known people. Default: false. */
   readonly ahead?: boolean;
 }

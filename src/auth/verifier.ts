@@ -62,13 +62,7 @@ const SIGNED_OUT: Principal = { kind: "anonymous", signedOut: true };
 type From = Pick<Credentials, "address" | "again">;
 
 /** The outcome of verifying a token. */
-export type Verification =
-  | "valid"
-  | "invalid"
-  | "expired"
-  | "network"
-  | "rate_limited"
-  | "unavailable";
+type Verification = "valid" | "invalid" | "expired" | "network" | "rate_limited" | "unavailable";
 
 interface VerifierOptions {
   readonly accounts: Pick<

@@ -130,7 +130,7 @@ export class CommandRun {
   }
 }
 
-export interface CommandOptions<Flags extends CallFlags> {
+interface CommandOptions<Flags extends CallFlags> {
   readonly description: string;
   /** Arguments in commander's notation (`<token>`, `[name]`), with descriptions. */
   readonly arguments?: readonly (readonly [name: string, description: string])[];

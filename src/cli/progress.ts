@@ -60,7 +60,7 @@ export class ProgressLine {
   }
 }
 
-export function barText(
+function barText(
   { files, totalFiles, bytes, totalBytes }: UploadProgress,
   doing = "uploading",
 ): string {

@@ -17,7 +17,7 @@ export interface Streams {
   interruption(): Interruption;
 }
 
-export interface Interruption extends Disposable {
+interface Interruption extends Disposable {
   readonly signal: AbortSignal;
 }
 

@@ -8,7 +8,7 @@ import { writeBigInt } from "../collections/exact-json.ts";
 export type FileLike = Blob | Uint8Array | ArrayBuffer;
 
 /** A body that can be sent more than once. */
-export interface Body {
+interface Body {
   /** Absent where `fetch` sets it itself. */
   readonly contentType?: string;
   make(): RequestInit["body"];

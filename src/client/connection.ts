@@ -39,7 +39,7 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
 }
 
-export type OwnHeaders = Readonly<Record<string, string>>;
+type OwnHeaders = Readonly<Record<string, string>>;
 
 /** Options of every call. */
 export interface CallOptions {

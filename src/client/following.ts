@@ -13,14 +13,14 @@ import { mayRepeat, pause, pauseBefore } from "./retry.ts";
 /** Broken event streams in a row after which the client gives up. */
 const MAX_BROKEN_STREAMS = 8;
 
-export interface FollowingOptions {
+interface FollowingOptions {
   /** The id of the last event that is known; undefined: begin at the beginning. */
   readonly after: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 /** An event with the headers of the response that it came in. */
-export interface FollowedEvent extends ServerSentEvent {
+interface FollowedEvent extends ServerSentEvent {
   readonly headers: Headers;
 }
 

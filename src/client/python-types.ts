@@ -7,7 +7,7 @@ import { type ClassNames, prose, text } from "./python-names.ts";
 import type { FlatSchema } from "./schema.ts";
 
 /** Where a type stands: arguments take whatever can be sent, results are what comes. */
-export type Side = "argument" | "result";
+type Side = "argument" | "result";
 
 const ANY = "_typing.Any";
 

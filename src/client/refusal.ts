@@ -80,7 +80,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** An error on the wire, https://connectrpc.com/docs/protocol#error-end-stream. */
-export interface WireError {
+interface WireError {
   readonly code?: unknown;
   readonly message?: unknown;
   readonly details?: readonly { readonly type?: unknown; readonly debug?: unknown }[];
@@ -138,7 +138,7 @@ export function errorOfEvent(data: string): Error {
 }
 
 /** Converts an error from the wire; undefined when it is not a Tessera error. */
-export function fromWire(
+function fromWire(
   { code, message, details }: WireError,
   options: DeploymentErrorOptions,
 ): DeploymentError | undefined {
@@ -208,7 +208,7 @@ function describeForeign({ headers, status, type }: Response, text: string): str
 }
 
 /** Parses `Retry-After` (RFC 9110, 10.2.3), seconds or a date, into milliseconds. */
-export function retryAfter(text: string | null, nowMs = Date.now()): number | undefined {
+function retryAfter(text: string | null, nowMs = Date.now()): number | undefined {
   if (text === null) {
     return undefined;
   }

@@ -16,7 +16,7 @@ import { readTaskPieces, type TaskStreamOptions } from "./task-pieces.ts";
 import { type WatchOptions, watchTask } from "./watch.ts";
 
 /** The endpoint that a task belongs to. */
-export interface TaskPlace {
+interface TaskPlace {
   readonly connection: Connection;
   readonly endpoint: string;
   /** The endpoint's path, such as `/summarize_batch`. */

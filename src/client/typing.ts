@@ -101,7 +101,7 @@ type MethodArguments<Parameters extends readonly unknown[]> = Parameters extends
   : Sent<Parameters[0]>;
 
 /** Arguments as callers pass them: any `FileLike` in place of a file. */
-export type Sent<Arguments> = { [Name in keyof Arguments]: SentValue<Arguments[Name]> };
+type Sent<Arguments> = { [Name in keyof Arguments]: SentValue<Arguments[Name]> };
 
 type SentValue<Value> = unknown extends Value
   ? unknown
@@ -114,7 +114,7 @@ type SentValue<Value> = unknown extends Value
       : Value;
 
 /** A result as it arrives through JSON, which the caller may change; bytes arrive as a `File`. */
-export type Received<Value> = unknown extends Value
+type Received<Value> = unknown extends Value
   ? unknown
   : Value extends Blob | Uint8Array
     ? File

@@ -54,7 +54,7 @@ export interface JsonShape {
 }
 
 /** What an object may have. */
-export interface MemberShapes {
+interface MemberShapes {
   /** At most `MAX_NAMED_MEMBERS`. */
   readonly named: readonly {
     /** The name as JSON has it, in its quotes. */

@@ -3,7 +3,7 @@ import { optional, type Settings, setting, type Values } from "./settings.ts";
 import * as values from "./values.ts";
 import { ConfigError, type Parse } from "./values.ts";
 
-export const SAMPLERS = [
+const SAMPLERS = [
   "parentbased_always_on",
   "parentbased_always_off",
   "parentbased_traceidratio",

@@ -21,7 +21,7 @@ import type { OutputSource } from "./workers.ts";
 const MIN_ADOPTED_TIMEOUT_MS = 1_000;
 
 /** What a worker on another machine is made with. */
-export interface RemoteOptions
+interface RemoteOptions
   extends Pick<
     DeploymentOptions,
     "graceMs" | "readyTimeoutMs" | "maxResultBytes" | "maxFileBytes"

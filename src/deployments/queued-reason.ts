@@ -22,7 +22,7 @@ import type { FailureReason, Task } from "../tasks/task.ts";
 const MAX_DETAIL_CHARACTERS = 600;
 
 /** The reasons, as `tessera.v1.QueuedCode` spells them. */
-export type QueuedCode =
+type QueuedCode =
   | "SCHEDULED"
   | "RETRYING"
   | "STOPPED"

@@ -252,7 +252,7 @@ export interface FoundEndpoint {
 const REVISION_SPREAD_MS = 300_000;
 
 /** One revision of a service on this node: its endpoints, and which older tasks it can run. */
-export class Revision {
+class Revision {
   /** Undefined under `tessera serve`, where a service has no revisions. */
   readonly number: number | undefined;
   readonly manifest: ServiceManifest;

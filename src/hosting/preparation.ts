@@ -82,7 +82,7 @@ export interface Variables {
   readonly secrets: readonly string[];
 }
 
-export interface Prepared {
+interface Prepared {
   readonly artifact: HeldArtifact;
   readonly service: ServiceCode;
 }

@@ -6,8 +6,7 @@
  */
 export type Labels = readonly string[];
 
-/** Valid names of metrics and labels. Source: the data model of Prometheus. */
-export const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+/** Valid names of labels. Source: the data model of Prometheus. */
 export const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /** Sorts by name and drops empty values, which Prometheus treats as absent. */

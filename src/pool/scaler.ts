@@ -35,7 +35,7 @@ export interface ScalerState {
   readonly decidedAtMs: number;
 }
 
-export interface Decision {
+interface Decision {
   /** The desired workers, here and on other machines. */
   readonly workers: number;
   /** Those that the node should have itself: what the joined ones leave. */

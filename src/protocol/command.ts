@@ -1,7 +1,7 @@
 /** What is said of a program that is a server of its own: its command, its port, its health. */
 
 /** Command of a program, with its arguments. */
-export const MAX_COMMAND_BYTES = 8 * 1024;
+const MAX_COMMAND_BYTES = 8 * 1024;
 /** Path at which a program says that it is ready. */
 const MAX_HEALTH_CHARACTERS = 255;
 /** A path with its query, as it stands in a request. */

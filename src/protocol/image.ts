@@ -5,7 +5,7 @@
  */
 
 /** Characters of the name of an image. */
-export const MAX_IMAGE_CHARACTERS = 512;
+const MAX_IMAGE_CHARACTERS = 512;
 
 /** Where images are whose names have no registry. */
 const DOCKER_HUB = "docker.io";

@@ -331,7 +331,7 @@ export const MIN_READY_TIMEOUT_MS = 1_000;
 export const MAX_READY_TIMEOUT_MS = 24 * 3_600_000;
 
 /** GPUs of one worker: no machine has more. */
-export const MAX_SERVICE_GPUS = 16;
+const MAX_SERVICE_GPUS = 16;
 /** Memory of a GPU that a worker may have, in MiB: a tebibyte. */
 export const MAX_GPU_MEMORY_MIB = 1_048_576;
 

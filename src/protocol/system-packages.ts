@@ -4,7 +4,7 @@
  */
 
 /** System packages that a service may name. */
-export const MAX_SYSTEM_PACKAGES = 64;
+const MAX_SYSTEM_PACKAGES = 64;
 
 /** Debian policy, 5.6.1 and 5.6.7; apt takes a hyphen at the end for "remove it". */
 const NAME = /^[a-z0-9][a-z0-9+.-]{0,126}[a-z0-9+.]$/;

@@ -5,7 +5,7 @@ import { ERROR_CODE } from "./symbols.ts";
  * The error codes of an endpoint: those of Connect and gRPC, in Connect's spelling
  * (https://connectrpc.com/docs/protocol#error-codes).
  */
-export const ERROR_CODES = [
+const ERROR_CODES = [
   "canceled",
   "unknown",
   "invalid_argument",

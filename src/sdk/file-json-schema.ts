@@ -2,7 +2,7 @@
 import type { FileArgument, FileSpec, JsonSchema } from "../protocol/manifest.ts";
 
 /** A property that is a file or a list of files: its JSON Schema and its limits. */
-export interface FileProperty {
+interface FileProperty {
   readonly jsonSchema: JsonSchema;
   readonly file: Omit<FileArgument, "required">;
 }

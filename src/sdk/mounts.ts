@@ -82,7 +82,7 @@ interface CommonMountOptions {
 }
 
 /** How requests to a mounted server run as tasks. */
-export interface MountQueueOptions
+interface MountQueueOptions
   extends Pick<RunOptions, "timeout" | "retries" | "retention" | "queueLimit" | "priority"> {
   /**
    * The headers of a request that reach the server, besides `accept`, `content-type` and

@@ -458,7 +458,7 @@ export function serviceDefinitionOf(exported: unknown): ServiceDefinition | unde
 }
 
 /** The function of an endpoint, and whether it is an async generator. */
-export interface FoundFunction {
+interface FoundFunction {
   readonly run: EndpointFunction<unknown, unknown>;
   readonly generates: boolean;
 }

@@ -68,7 +68,7 @@ export interface SocketMethodOptions extends SocketOptions {
 }
 
 /** What a function with a WebSocket is made of; `service` and the worker read it. */
-export interface SocketDefinition {
+interface SocketDefinition {
   readonly options: SocketMethodOptions;
   /** Undefined for a method, which is called on the service's instance. */
   readonly run?: SocketFunction;

@@ -67,7 +67,7 @@ export interface ServerOptions extends ProtocolOptions {
   readonly accessLog: "debug" | "info" | undefined;
 }
 
-export interface HttpServer {
+interface HttpServer {
   readonly app: FastifyInstance;
   readonly listener: Listener;
 }

@@ -32,7 +32,7 @@ import { failureOfStatus, headOf, writeResponse } from "./response.ts";
 export type CallOutcome = { readonly result: SentPayload } | { readonly failure: CallFailure };
 
 /** The arguments of a call, or its failure if the schema refuses them. */
-export type Checked = { readonly value: unknown } | { readonly failure: CallFailure };
+type Checked = { readonly value: unknown } | { readonly failure: CallFailure };
 
 /**
  * Reads and checks the arguments. A promise only if something has to be awaited: the function

@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { loadKeys, rotateKeys, sealingContext } from "../../src/auth/keys.ts";
+import { loadKeys, sealingContext } from "../../src/auth/keys.ts";
+import { rotateKeys } from "../../src/auth/keys-file.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tessera-keys-"));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { deploymentSecretContext, rotateKeys, sealingContext } from "../../src/auth/keys.ts";
+import { deploymentSecretContext, sealingContext } from "../../src/auth/keys.ts";
+import { rotateKeys } from "../../src/auth/keys-file.ts";
 import { reseal } from "../../src/auth/reseal.ts";
 import { createTokenValue } from "../../src/auth/token-format.ts";
 import { ACME, DATABASES, DEVELOPER, deed, openKeys, secretOf, setUp } from "./platform.ts";

@@ -1,6 +1,6 @@
 /** What a node has remembered of a token ends when what it rests on changes. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { rotateKeys } from "../../src/auth/keys.ts";
+import { rotateKeys } from "../../src/auth/keys-file.ts";
 import type { Principal } from "../../src/auth/principal.ts";
 import { createTokenValue } from "../../src/auth/token-format.ts";
 import { NO_ACCESS } from "../../src/auth/token-rules.ts";

@@ -48,7 +48,7 @@ export interface LauncherOptions extends MachineKind {
 }
 
 /** The platform will not have this launcher. */
-export class LauncherRefused extends Error {
+class LauncherRefused extends Error {
   override readonly name = "LauncherRefused";
 }
 

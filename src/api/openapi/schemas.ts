@@ -66,7 +66,7 @@ const SCALARS: { readonly [type in ScalarType]: JsonSchema } = {
 };
 
 /** Who writes a message: the caller in a request, or the server in an answer. */
-export type Writer = "caller" | "server";
+type Writer = "caller" | "server";
 
 /** Collects the schemas of messages as components of a document. */
 export class MessageSchemas {

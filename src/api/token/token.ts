@@ -31,7 +31,7 @@ import {
   tokenNotFound,
 } from "./visible.ts";
 
-export interface TokenOptions extends Sources {
+interface TokenOptions extends Sources {
   readonly accounts: Pick<
     Tokens,
     | "createToken"

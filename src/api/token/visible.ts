@@ -57,7 +57,7 @@ export function tokenNotFound(tokenId: string): Problem {
 }
 
 /** The storage's reason for refusing a token. */
-export type Refused =
+type Refused =
   | { readonly outcome: "not_member" | "monitoring_disabled" | "limit" | "personal_limit" }
   | { readonly outcome: "unknown_deployments"; readonly names: readonly string[] };
 

@@ -34,7 +34,7 @@ import {
 } from "./messages.ts";
 
 /** Webhooks of a deployment. */
-export const MAX_WEBHOOKS = 10;
+const MAX_WEBHOOKS = 10;
 /** Failing webhooks of an organization that are listed. */
 const MAX_FAILING_WEBHOOKS = 100;
 /** How long the secret before signs, too, unless a rotation says otherwise. */

@@ -4,8 +4,8 @@
  * within a second.
  */
 
-import { loadKeys, rotateKeys } from "../../auth/keys.ts";
-import { rotatedKeys } from "../../auth/keys-file.ts";
+import { loadKeys } from "../../auth/keys.ts";
+import { rotatedKeys, rotateKeys } from "../../auth/keys-file.ts";
 import { faultOfEmail, faultOfOrganizationName, normalizeEmail } from "../../auth/names.ts";
 import { checkPassword, hashPassword } from "../../auth/passwords.ts";
 import { randomBase62 } from "../../auth/random.ts";

@@ -273,7 +273,7 @@ function layersIn(text: Buffer, { registry, name, digest }: ExpectedManifest): I
 }
 
 /** What these layers are to download. */
-export function bytesOf(layers: readonly ImageLayer[]): number {
+function bytesOf(layers: readonly ImageLayer[]): number {
   return layers.reduce((sum, { size }) => sum + size, 0);
 }
 

@@ -37,7 +37,7 @@ export async function waitFor(target: DeploymentTarget, task: RemoteTask): Promi
   }
 }
 
-export function barText(progress: Progress): string {
+function barText(progress: Progress): string {
   const full = Math.round(progress.fraction * BAR_CELLS);
   return `${"█".repeat(full)}${"░".repeat(BAR_CELLS - full)} ${lineText(progress)}`;
 }

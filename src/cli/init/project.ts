@@ -39,7 +39,7 @@ const MAX_NAMED = 5;
 /** A DNS label's, as deployments have. */
 const MAX_NAME_CHARACTERS = 63;
 
-export interface Project {
+interface Project {
   /** Absolute; made if it does not exist. */
   readonly folder: string;
   readonly language: Language;

@@ -58,7 +58,7 @@ const BREAKER_PAUSES_MS = [0, 0, 0, 0, 30_000, 60_000, 120_000, 300_000, 600_000
 /** Answers that are kept of a delivery: one more than the retries. */
 const MAX_KEPT_ANSWERS = 8;
 /** How long deliveries are kept, and a receiver that is down is waited for. */
-export const DELIVERY_RETENTION_MS = 3 * 86_400_000;
+const DELIVERY_RETENTION_MS = 3 * 86_400_000;
 /** Deliveries that wait for a webhook that fails; at more, it is disabled. */
 const MAX_WAITING_FAILED_DELIVERIES = 100_000;
 /** Deliveries that wait for a webhook that only is too slow; at more, it is disabled. */

@@ -5,7 +5,7 @@ import { isBare, readTags } from "../../storage/stored.ts";
 import type { TaskFailure } from "../../tasks/task.ts";
 
 /** Result that a message has in it, in bytes; of a larger one it has the address alone. */
-export const MAX_TOLD_RESULT_BYTES = 20_000;
+const MAX_TOLD_RESULT_BYTES = 20_000;
 
 interface EventOptions {
   readonly storage: Pick<Storage, "getResult">;

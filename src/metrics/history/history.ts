@@ -5,7 +5,7 @@ import type { MeasureName } from "./measures.ts";
 import type { AskedRange, Range } from "./range.ts";
 import type { TaskTally } from "./task-tally.ts";
 
-export type Statistic = "rate" | "average" | "p50" | "p95" | "p99";
+type Statistic = "rate" | "average" | "p50" | "p95" | "p99";
 
 /** The percentiles of a histogram that are answered. */
 export const PERCENTILES = [

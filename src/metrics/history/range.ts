@@ -3,7 +3,7 @@
 /** Interval at which a node stores what it has measured since the last time. */
 export const HISTORY_INTERVAL_MS = 10_000;
 
-export interface Level {
+interface Level {
   readonly resolutionMs: number;
   /** For how long it can be asked for; rows are deleted a little later. */
   readonly keptMs: number;

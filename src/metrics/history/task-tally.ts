@@ -46,7 +46,7 @@ export const COUNTED_AS: {
 };
 
 /** The calls of a deployment that were answered. */
-export interface CallSums {
+interface CallSums {
   readonly answered: number;
   /** Of them, those that were answered with an error. */
   readonly failed: number;

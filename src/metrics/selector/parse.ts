@@ -18,7 +18,7 @@ import { SelectorError } from "./error.ts";
 import { type Lexer, lex, type Token } from "./lexer.ts";
 import { compilePattern, type Pattern } from "./pattern.ts";
 
-export type Operator = "=" | "!=" | "=~" | "!~";
+type Operator = "=" | "!=" | "=~" | "!~";
 
 /** One condition on a label. An absent label counts as the empty string. */
 export interface Matcher {

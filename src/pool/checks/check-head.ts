@@ -19,7 +19,7 @@ export function readHead(value: unknown, attachments: Attachments): ResponseHead
 }
 
 /** The head in JSON text; undefined for anything else. */
-export function headOf(text: Buffer): ResponseHead | undefined {
+function headOf(text: Buffer): ResponseHead | undefined {
   const head = parseJson(text, MAX_HEAD_VALUES);
   if (!isFields(head)) {
     return undefined;

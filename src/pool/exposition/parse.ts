@@ -35,7 +35,7 @@ const VALUE =
 /** How a sample belongs to the histogram or summary of the same name without it. */
 const PART = /_(bucket|sum|count)$/;
 
-export interface Exposed {
+interface Exposed {
   /** With the values that they have now. */
   readonly metrics: readonly ExposedMetric[];
   /** Why a part of them is left out; undefined where nothing is. */

@@ -1,8 +1,7 @@
 /** Starts workers in Python, which has no permission model: the kernel's sandbox alone holds it. */
 import { fileURLToPath } from "node:url";
 import { SYSTEM_FILES } from "../sandbox/system-files.ts";
-import { launchAlone } from "./alone.ts";
-import type { Launch, LaunchOptions, WorkerProgram } from "./launch.ts";
+import type { LaunchOptions, WorkerProgram } from "./launch.ts";
 import { workerEnvironment } from "./node.ts";
 
 /** The folder with the package `tessera`, and no other: its host has the version of the node. */
@@ -35,14 +34,6 @@ export function pythonProgram({ interpreter, env, files = [] }: Interpreter) {
     },
     files: [PYTHON_PACKAGES, ...files, ...SYSTEM_FILES],
   });
-}
-
-/**
- * Starts workers by an interpreter, with all that their user may do. The kernel ends them with
- * their node, as they ask it to.
- */
-export function launchPython(interpreter: Interpreter): Launch {
-  return launchAlone(pythonProgram(interpreter));
 }
 
 /** Where packages keep what they have downloaded or compiled. */

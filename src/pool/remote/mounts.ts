@@ -9,7 +9,7 @@ import type { RemoteMessage } from "./messages.ts";
 import type { Tunnel } from "./tunnel.ts";
 
 /** Tunnels of one worker: fewer than the streams of its HTTP/2 connection, which has others. */
-export const MAX_TUNNELS = 200;
+const MAX_TUNNELS = 200;
 /** How long the end of a tunnel may wait behind bytes that the worker does not read. */
 const UNREAD_END_MS = 1_000;
 

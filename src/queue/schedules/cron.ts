@@ -37,7 +37,7 @@ export function faultsOfTimes(
 }
 
 /** When something happens, which `faultsOfTimes` has found good. */
-export interface Times {
+interface Times {
   readonly cron: string;
   readonly timeZone: string;
 }

@@ -27,9 +27,9 @@ import { TakenByOthers } from "../submission.ts";
 import { lastTime, nextTime } from "./cron.ts";
 
 /** Age at which a time that nobody has fired is missed. */
-export const MISSED_AFTER_MS = 60_000;
+const MISSED_AFTER_MS = 60_000;
 /** How far back the times of a schedule that makes up for all of them are fired. */
-export const MAX_CATCH_UP_MS = 7 * 86_400_000;
+const MAX_CATCH_UP_MS = 7 * 86_400_000;
 /** Schedules of a deployment that are read at a time. */
 const MAX_DUE_SCHEDULES = 100;
 /** Times of one schedule that are fired in a row, before others have their turn. */

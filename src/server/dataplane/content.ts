@@ -16,7 +16,7 @@ import { sendProblem } from "../http/problem.ts";
 import type { StreamedResponse } from "../http/streamed-bodies.ts";
 
 /** Content in memory, or a stream. Head and body of a text leave in one write. */
-export type Content = string | Buffer | StreamedResponse;
+type Content = string | Buffer | StreamedResponse;
 
 /** A promise if the answer has to wait for its first bytes. */
 type Sent = void | Promise<void>;

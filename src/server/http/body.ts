@@ -12,7 +12,7 @@ import { raceAbort } from "../../time/race.ts";
  * Rest of a refused body that is thrown away, so that its sender gets to read the answer,
  * before its connection is cut.
  */
-export const MAX_DISCARDED_BYTES = 256 * 1024 * 1024;
+const MAX_DISCARDED_BYTES = 256 * 1024 * 1024;
 
 /** How often it is looked how much of a body over HTTP/1.1 was thrown away. */
 const DISCARD_CHECK_INTERVAL_MS = 100;

@@ -20,7 +20,7 @@ interface StaticPath {
 }
 
 /** Answers a request whose path does not take its method; returns undefined for every other. */
-export type RefuseMethod = (req: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
+type RefuseMethod = (req: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
 
 /**
  * Notes the routes that are added from now on, and has those with parameters answer by the returned

@@ -4,7 +4,7 @@ import type { AlertMessage } from "../../storage/hosting/alerts.ts";
 import type { Mail } from "./mailer.ts";
 
 /** A link on a line of its own, shown as it is: people see where it leads. */
-export interface Link {
+interface Link {
   readonly url: string;
 }
 

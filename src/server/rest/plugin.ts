@@ -25,7 +25,7 @@ import type { Template } from "./path-template.ts";
 import { bindRequest, isJson } from "./request.ts";
 import { sendAnswer, sendStream } from "./response.ts";
 
-export interface RestOptions {
+interface RestOptions {
   readonly services: readonly DescService[];
   readonly invoke: Invoke;
   /** Largest body of a request to a method. Default 4 MiB, the usual limit for an RPC message. */

@@ -108,7 +108,7 @@ export interface DeploymentReport extends DeploymentKey {
 }
 
 /** What a living node runs of a deployment, or is to run. */
-export interface DeploymentPlacement extends Pick<DeploymentReport, "revision" | "workers"> {
+interface DeploymentPlacement extends Pick<DeploymentReport, "revision" | "workers"> {
   readonly nodeId: string;
   readonly status: HostingStatus;
 }

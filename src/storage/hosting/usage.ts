@@ -21,7 +21,7 @@ export interface AttemptUse {
   readonly peakMemoryBytes?: number | undefined;
 }
 
-export interface UsageAmounts {
+interface UsageAmounts {
   /** Calls of apis, and requests to mounted servers. */
   readonly calls: number;
   /** Tasks that were submitted. */

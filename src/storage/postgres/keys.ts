@@ -119,7 +119,7 @@ export const nextKey = (key: string, lap: string) => `(
     UNION ALL ${firstKey(1, `${lap} = 1 AND other.key > ${key} AND other.key <= (SELECT key FROM turn)`)}
     ORDER BY lap LIMIT 1)`;
 
-export const WANTS = `wants AS MATERIALIZED (
+const WANTS = `wants AS MATERIALIZED (
      SELECT coalesce(sum(wanted), 0)::integer AS wanted FROM given WHERE NOT ${isPaused("$1", "$4")}
    )`;
 

@@ -15,7 +15,7 @@ export interface Candidate {
 }
 
 /** The candidates, classified by the state of the database. */
-export interface Seen {
+interface Seen {
   /** They can be stored. */
   readonly free: readonly Candidate[];
   /** Their queue is full. */

@@ -368,7 +368,7 @@ function unpackState(values: ValueReader, { deploymentId, taskId }: TaskKey): Ta
 }
 
 /** Encodes a payload; nearly every one is JSON text only and is sent as that text. */
-export function toValue(payload: Payload): string | Payload {
+function toValue(payload: Payload): string | Payload {
   return isBare(payload) ? payload.json : payload;
 }
 

@@ -4,7 +4,7 @@ import type { UnitAmounts } from "../hosting/usage.ts";
 import type { Statements } from "./rows.ts";
 
 /** What one task, or one attempt, adds. */
-export interface Used {
+interface Used {
   readonly deploymentId: string;
   readonly endpoint: string;
   /** Empty: no token. */

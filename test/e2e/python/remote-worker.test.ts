@@ -6,7 +6,8 @@ import { indexFiles } from "../../../src/artifacts/content.ts";
 import { createIndex, digestOf, LOCK_NAME, writeIndex } from "../../../src/artifacts/index-file.ts";
 import { openService } from "../../../src/artifacts/open.ts";
 import type { PythonOptions } from "../../../src/artifacts/python/interpreter.ts";
-import { launchPython } from "../../../src/pool/launch/python.ts";
+import { launchAlone } from "../../../src/pool/launch/alone.ts";
+import { pythonProgram } from "../../../src/pool/launch/python.ts";
 import { launchersFor } from "../../../src/pool/launchers.ts";
 import { leftOut } from "../../needed.ts";
 import { startLocal } from "../../pool/local-workers.ts";
@@ -34,7 +35,7 @@ beforeAll(async () => {
 async function build(interpreter: string): Promise<BuiltArtifact> {
   const path = servicePath(`serve/${ENTRY}`);
   const start = startLocal(
-    (options) => launchPython({ ...python, interpreter })(options),
+    (options) => launchAlone(pythonProgram({ ...python, interpreter }))(options),
     () => openService(path, python),
   );
   const local = await start(`serve/${ENTRY}`);

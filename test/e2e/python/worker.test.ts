@@ -2,7 +2,8 @@
 import { beforeAll } from "vitest";
 import { openService } from "../../../src/artifacts/open.ts";
 import type { PythonOptions } from "../../../src/artifacts/python/interpreter.ts";
-import { launchPython } from "../../../src/pool/launch/python.ts";
+import { launchAlone } from "../../../src/pool/launch/alone.ts";
+import { pythonProgram } from "../../../src/pool/launch/python.ts";
 import { leftOut } from "../../needed.ts";
 import { startLocal } from "../../pool/local-workers.ts";
 import { workerContract } from "../../pool/worker-contract.ts";
@@ -22,7 +23,8 @@ beforeAll(async () => {
 workerContract(
   "a worker in Python",
   startLocal(
-    (options) => launchPython({ ...python, interpreter: python.named ?? "" })(options),
+    (options) =>
+      launchAlone(pythonProgram({ ...python, interpreter: python.named ?? "" }))(options),
     (path) => openService(path.replace(/\.ts$/, ".py"), python),
   ),
   { skipped },

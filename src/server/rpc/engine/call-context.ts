@@ -35,7 +35,7 @@ type AnyRequest = UnaryRequest | StreamRequest;
  * and its members are getters, which a spread into another object does not
  * copy.
  */
-export class RpcContext implements HandlerContext {
+class RpcContext implements HandlerContext {
   readonly #req: AnyRequest;
   readonly #deadlineMs: number | undefined;
   #responseHeader: Headers | undefined;

@@ -56,7 +56,7 @@ export interface Sources {
 }
 
 /** The time of a request's arrival, its protocol and its target. */
-export interface Arrival {
+interface Arrival {
   readonly protocol: Protocol;
   /** By `performance.now()`. */
   readonly atMs: number;

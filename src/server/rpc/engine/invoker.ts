@@ -83,8 +83,7 @@ interface UnaryResult<O extends DescMessage = DescMessage> {
 }
 
 /** The answers to a server-streaming call, which starts with the first read. */
-export interface StreamResult<O extends DescMessage = DescMessage>
-  extends AsyncIterable<MessageShape<O>> {
+interface StreamResult<O extends DescMessage = DescMessage> extends AsyncIterable<MessageShape<O>> {
   /** Complete once the first message has arrived. */
   readonly header: Headers;
   /** Complete once the stream has ended. */

@@ -62,7 +62,7 @@ const locatedKey = createContextKey<Located | undefined>(undefined, {
  * promise only if the deployment is not known, or not open. Errors: those of `Directory.find` and
  * `authorize`.
  */
-export type Locate = (
+type Locate = (
   values: ContextValues,
   target: Pick<CallTarget, "named" | "header">,
 ) => Promise<void> | undefined;

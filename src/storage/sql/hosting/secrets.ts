@@ -146,7 +146,7 @@ export function* withheldDetail({
   return withheld.length === 0 ? {} : { secrets_withheld: withheld.join(" ") };
 }
 
-export function* secretNames(deployment: DeploymentKey): Operation<string[]> {
+function* secretNames(deployment: DeploymentKey): Operation<string[]> {
   return (yield* getSecrets(deployment)).map(({ name }) => name);
 }
 

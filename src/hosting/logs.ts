@@ -160,12 +160,26 @@ function textOf(
   if (err instanceof Error) {
     return undefined;
   }
-  const { stack, message: thrown } = (err ?? {}) as { stack?: string; message?: string };
+  if (endpoint !== undefined && err !== undefined) {
+    return `${endpoint} failed: ${thrownText(err as Thrown)}`;
+  }
   const more = [
     ...(reason === undefined ? [] : [`: ${reason}`]),
     ...(fields === undefined ? [] : [` ${JSON.stringify(fields)}`]),
-    ...(err === undefined ? [] : [`: ${stack ?? thrown}`]),
+    ...(err === undefined ? [] : [`: ${thrownText(err as Thrown)}`]),
     ...(skipped === undefined ? [] : [` (${skipped} lines before it were dropped)`]),
   ];
   return `${endpoint === undefined ? "" : `${endpoint}: `}${message}${more.join("")}`;
+}
+
+interface Thrown {
+  readonly stack?: string;
+  readonly message?: string;
+}
+
+/** The message, which Python has at the end of a stack, is first: a log shows how a line begins. */
+function thrownText({ stack, message = "" }: Thrown): string {
+  const [said = ""] = message.split("\n");
+  const [begin = ""] = (stack ?? "").split("\n");
+  return stack === undefined || begin.includes(said) ? (stack ?? message) : `${message}\n${stack}`;
 }

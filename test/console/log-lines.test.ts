@@ -6,6 +6,7 @@ import {
   jsonLinesOf,
   kept,
   MAX_LINES,
+  partsOf,
   placesOf,
   readLine,
   type ShownLine,
@@ -99,6 +100,17 @@ describe("lines of a log", () => {
     expect(found.text).toMatch(/^…x{40}herey+$/);
     expect(found.text.length).toBeLessThan(700);
     expect(folded("", "")).toEqual({ text: "", more: "" });
+  });
+
+  it("begin with what they say, apart from the endpoint that says it", () => {
+    const kinds = new Map([["predict", "ENDPOINT_KIND_TASK" as const]]);
+    expect(partsOf("predict: done: 3", kinds)).toEqual({ of: "predict", rest: "done: 3" });
+    expect(partsOf("predict failed: Error: no\n at x", kinds)).toEqual({
+      ...{ of: "predict", rest: "Error: no\n at x" },
+    });
+    for (const text of ["the number of workers changes", "a worker ended: it was killed", ": x"]) {
+      expect(partsOf(text, kinds)).toEqual({ of: "", rest: text });
+    }
   });
 
   it("are folded at once, however long they are", () => {

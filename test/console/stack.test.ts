@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { innermost, stackIn } from "../../src/console/app/pages/tasks/stack.ts";
 
-const V8 = `predict: a task's function failed: TypeError: no readings
+const V8 = `predict failed: TypeError: no readings
     at lookUp (model.ts:8:9)
     at node:internal/timers:585:17
     at async fetchAll (/data/artifacts/1/node_modules/got/index.js:3:12)
@@ -9,7 +9,8 @@ const V8 = `predict: a task's function failed: TypeError: no readings
 caused by: Error: deeper
     at model.ts:2:1`;
 
-const PYTHON = `read: failed: Traceback (most recent call last):
+const PYTHON = `read failed: no
+Traceback (most recent call last):
   File "service.py", line 8, in read
     return self.parse(text)
            ^^^^^^^^^^^^^^^^

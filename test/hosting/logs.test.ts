@@ -64,11 +64,19 @@ describe("the log of a deployment", () => {
       { endpoint: "say", err: { message: "no", stack: "Error: no\n at say" } },
       "a function failed",
     );
+    log.info(
+      {
+        endpoint: "read",
+        err: { message: "no", stack: "Traceback (most recent call last):\nValueError: no" },
+      },
+      "a function failed",
+    );
     log.info({ endpoint: "say", skipped: 7 }, "line 9");
     await lines[Symbol.asyncDispose]();
     expect(written.map(({ text }) => text)).toEqual([
       "a worker ended: it was killed by SIGKILL",
-      "say: a function failed: Error: no\n at say",
+      "say failed: Error: no\n at say",
+      "read failed: no\nTraceback (most recent call last):\nValueError: no",
       "say: line 9 (7 lines before it were dropped)",
     ]);
   });

@@ -202,7 +202,7 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await page.getByText("live", { exact: true }).waitFor();
     expect((await world.call("hostile", "/flood", { body: {} })).status).toBe(200);
     await page
-      .getByText(/: line \d{4,}$/)
+      .getByText(/^line \d{4,}$/)
       .first()
       .waitFor();
     expect(await page.locator(".log-row").count()).toBeLessThanOrEqual(MAX_ROWS);

@@ -14,7 +14,7 @@ export function RangePicker({ search, standard }: RangePickerProps) {
   return (
     <nav className="segments" aria-label="Time range">
       {bounds !== undefined && <RangeLink isCurrent>{rangeText(bounds, Date.now())}</RangeLink>}
-      {standard === "all" && <RangeLink isCurrent={chosen === "all"}>All</RangeLink>}
+      {standard === "all" && <RangeLink isCurrent={chosen === "all"}>All time</RangeLink>}
       {(Object.keys(RANGES) as RangeName[]).map((name) => (
         <RangeLink key={name} range={name} isCurrent={name === chosen}>
           {RANGES[name][0]}

@@ -1,5 +1,8 @@
 /** Lines of a log: which of them a filter leaves, how many there were over time, and how they are written. */
-import type { DeploymentLogLineJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type {
+  DeploymentEndpointJson,
+  DeploymentLogLineJson,
+} from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { counted } from "../../ui/counted.ts";
 import type { TimeBounds } from "../../ui/time-range.ts";
 import { LEVELS, type ShownLevel } from "./log-search.ts";
@@ -56,6 +59,25 @@ export function kept(lines: readonly ShownLine[]): readonly ShownLine[] {
     }
   }
   return first === 0 ? lines : lines.slice(first);
+}
+
+/** The kinds of a deployment's endpoints, by name. */
+export type Kinds = ReadonlyMap<string, DeploymentEndpointJson["kind"]>;
+
+/** What a line is about, and what it says of it. */
+interface LineParts {
+  /** The endpoint whose function wrote it; empty where that was none. */
+  readonly of: string;
+  readonly rest: string;
+}
+
+/** Takes the endpoint from before a line: `predict: done`, and `predict failed: Error: no`, which its level says. */
+export function partsOf(text: string, kinds: Kinds): LineParts {
+  const end = text.search(/: | failed: /);
+  const of = end === -1 ? "" : text.slice(0, end);
+  return kinds.has(of)
+    ? { of, rest: text.slice(end).replace(/^(?: failed)?: /, "") }
+    : { of: "", rest: text };
 }
 
 interface LineFilter {

@@ -15,6 +15,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
+import type { DeploymentEndpointJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
@@ -22,7 +23,7 @@ import { counted } from "../../ui/counted.ts";
 import { Facts } from "../../ui/facts.tsx";
 import { exactText } from "../../ui/time.tsx";
 import { dayText, secondText } from "../../ui/time-range.ts";
-import { folded, placesOf, type ShownLine } from "./log-lines.ts";
+import { folded, type Kinds, partsOf, placesOf, type ShownLine } from "./log-lines.ts";
 import type { LogName } from "./use-log-lines.ts";
 
 /** Heights of a line, as the style sheet has them: on narrow screens it takes two rows. */
@@ -41,8 +42,7 @@ const REVEAL_PX = 96;
 
 interface LogListProps {
   readonly name: LogName;
-  /** Endpoints whose calls are no tasks. */
-  readonly apis: readonly string[];
+  readonly kinds: Kinds;
   readonly lines: readonly ShownLine[];
   readonly search: string;
   /** No filter leaves lines out: what is missing between two is gone. */
@@ -56,7 +56,7 @@ interface LogListProps {
 }
 
 export function LogList(props: LogListProps) {
-  const { lines, search, isWhole, name, apis, isFollowing, onFollow, onNarrow, empty } = props;
+  const { lines, search, isWhole, name, kinds, isFollowing, onFollow, onNarrow, empty } = props;
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 0 });
   const [open, setOpen] = useState<number>();
@@ -217,7 +217,7 @@ export function LogList(props: LogListProps) {
                 missing={isWhole ? missingBefore(line, lines[from + index - 1]) : 0}
                 search={search}
                 name={name}
-                task={taskOf(line, apis)}
+                kinds={kinds}
                 isOneDay={isOneDay}
                 isOpen={line.sequence === open}
                 isCurrent={line.sequence === current}
@@ -228,7 +228,7 @@ export function LogList(props: LogListProps) {
                   line={line}
                   search={search}
                   name={name}
-                  task={taskOf(line, apis)}
+                  kinds={kinds}
                   onHeight={setOpenPx}
                   onNarrow={(task) => {
                     reveal.current = line.sequence;
@@ -269,8 +269,7 @@ interface RowProps {
   readonly missing: number;
   readonly search: string;
   readonly name: LogName;
-  /** The id of the task whose function wrote it. */
-  readonly task: string;
+  readonly kinds: Kinds;
   readonly isOneDay: boolean;
   readonly isOpen: boolean;
   readonly isCurrent: boolean;
@@ -278,9 +277,13 @@ interface RowProps {
 }
 
 const Row = memo(function Row(props: RowProps) {
-  const { line, missing, search, name, task, isOneDay, isOpen, isCurrent, onToggle } = props;
+  const { line, missing, search, name, kinds, isOneDay, isOpen, isCurrent, onToggle } = props;
   const { sequence, timeMs, level, text, sent } = line;
-  const { text: shown, more } = folded(text, search);
+  const { of, rest } = partsOf(text, kinds);
+  // What is searched for may begin in the one and end in the other.
+  const isSplit = of !== "" && search === "";
+  const { text: shown, more } = folded(isSplit ? rest : text, search);
+  const task = taskOf(line, kinds.get(of));
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: for the pointer; keys have the button in it
     // biome-ignore lint/a11y/useKeyWithClickEvents: as above
@@ -308,6 +311,7 @@ const Row = memo(function Row(props: RowProps) {
         {secondText(timeMs)}
       </time>
       <span className="log-level">{level === "info" ? "" : level}</span>
+      {isSplit && <bdi className="log-of">{of}</bdi>}
       <span className="log-text">
         {missing > 0 && <span className="chip">{counted(missing, "line")} before it not kept</span>}
         <bdi>
@@ -338,10 +342,11 @@ function TaskLink({ name, task }: { readonly name: LogName; readonly task: strin
   );
 }
 
-/** The task whose function wrote a line; none where that was a call, which is told by its endpoint. */
-function taskOf({ text, sent: { taskId = "" } }: ShownLine, apis: readonly string[]): string {
-  return apis.some((name) => text.startsWith(`${name}: `)) ? "" : taskId;
-}
+/** The task whose function wrote a line; none where that was a call, which its endpoint tells. */
+const taskOf = (
+  { sent: { taskId = "" } }: ShownLine,
+  kind: DeploymentEndpointJson["kind"],
+): string => (kind === "ENDPOINT_KIND_API" ? "" : taskId);
 
 /** The end of a worker's id, which tells it from others. */
 const shortWorker = (worker = ""): string => worker.split("/").at(-1)?.slice(-6) || "node";
@@ -354,13 +359,13 @@ interface DetailsProps {
   readonly line: ShownLine;
   readonly search: string;
   readonly name: LogName;
-  readonly task: string;
+  readonly kinds: Kinds;
   onHeight(px: number): void;
   onNarrow(task: string): void;
 }
 
 /** All of a line, below it. */
-function Details({ line, search, name, task, onHeight, onNarrow }: DetailsProps) {
+function Details({ line, search, name, kinds, onHeight, onNarrow }: DetailsProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;
@@ -373,6 +378,8 @@ function Details({ line, search, name, task, onHeight, onNarrow }: DetailsProps)
   }, [onHeight]);
   const { text, level, timeMs, sequence, sent } = line;
   const { worker, node = "", revision, stream = "", taskId = "" } = sent;
+  const { of } = partsOf(text, kinds);
+  const task = taskOf(line, kinds.get(of));
   return (
     <div ref={box} className="log-details copied-from">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
@@ -384,6 +391,7 @@ function Details({ line, search, name, task, onHeight, onNarrow }: DetailsProps)
           Time: exactText(timeMs),
           Level: level,
           "Written to": stream === "node" ? "the log of the node" : stream,
+          ...(of && { Endpoint: of }),
           ...(worker && { Worker: worker }),
           Node: node,
           ...(revision ? { Revision: String(revision) } : {}),

@@ -1,12 +1,14 @@
 /** The log of a deployment, live: what it is searched by, how much there was of it, and its lines. */
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import type { DeploymentEndpointJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import type { StreamState } from "../../api/use-stream.ts";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
+import { DOWNLOAD } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
@@ -35,7 +37,7 @@ const TYPED_MS = 300;
 const MOVE_MS = 5_000;
 
 /** What is shown, and the levels that this leaves. */
-const CHOICES = { All: "", Warnings: "error,warn", Errors: "error" } as const;
+const CHOICES = { "All levels": "", Warnings: "error,warn", Errors: "error" } as const;
 
 const EARLIER_WORDS = {
   reading: " so far",
@@ -58,13 +60,7 @@ export function Log() {
   return (
     <DeploymentFrame title="Log" hasStream>
       {({ endpoints = [] }) => (
-        <LogView
-          key={deployment}
-          name={{ organization, deployment }}
-          apis={endpoints
-            .filter(({ kind }) => kind === "ENDPOINT_KIND_API")
-            .map((endpoint) => endpoint.name ?? "")}
-        />
+        <LogView key={deployment} name={{ organization, deployment }} endpoints={endpoints} />
       )}
     </DeploymentFrame>
   );
@@ -72,11 +68,10 @@ export function Log() {
 
 interface LogViewProps {
   readonly name: LogName;
-  /** Endpoints whose calls are no tasks. */
-  readonly apis: readonly string[];
+  readonly endpoints: readonly DeploymentEndpointJson[];
 }
 
-function LogView({ name, apis }: LogViewProps) {
+function LogView({ name, endpoints }: LogViewProps) {
   const search: LogSearch = route.useSearch();
   const navigate = useNavigate();
   const go = (to: LogSearch, replace = false) =>
@@ -93,6 +88,10 @@ function LogView({ name, apis }: LogViewProps) {
   const { lines, counts } = useMemo(
     () => filtered(all, { search: text, task, levels, range: { fromMs, toMs } }),
     [all, text, task, levels, fromMs, toMs],
+  );
+  const kinds = useMemo(
+    () => new Map(endpoints.map(({ name: one = "", kind }) => [one, kind])),
+    [endpoints],
   );
   const [isFollowing, setFollowing] = useState(true);
   /** The newest line when the log was last followed. */
@@ -112,7 +111,9 @@ function LogView({ name, apis }: LogViewProps) {
         <Segments
           label="Least level"
           choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
-          value={levels.length === 0 ? "All" : levels.includes("warn") ? "Warnings" : "Errors"}
+          value={
+            levels.length === 0 ? "All levels" : levels.includes("warn") ? "Warnings" : "Errors"
+          }
           onChange={(choice) => go({ ...search, level: CHOICES[choice] })}
         />
         <RangePicker search={search} standard="all" />
@@ -120,7 +121,7 @@ function LogView({ name, apis }: LogViewProps) {
           id="log-download"
           label="Download"
           isWorded
-          icon="M8 2.5v7.5M4.75 7 8 10.25 11.25 7M3 13h10"
+          icon={DOWNLOAD}
           items={DOWNLOADS.map(([label, ending, type, write]) => ({
             label,
             run: () => save(write(lines), `${name.deployment}${ending}`, type),
@@ -183,7 +184,7 @@ function LogView({ name, apis }: LogViewProps) {
         ) : (
           <LogList
             name={name}
-            apis={apis}
+            kinds={kinds}
             lines={lines}
             search={text}
             isWhole={!isFiltered}

@@ -10,20 +10,18 @@ interface PageProps {
   readonly crumbs?: ReactNode;
   readonly description?: ReactNode;
   readonly actions?: ReactNode;
-  /** It is no wider than lists are. Default: it takes the whole width. */
-  readonly isList?: boolean;
   readonly children: ReactNode;
 }
 
 export function Page(props: PageProps) {
-  const { title, part, crumbs, description, actions, isList = false, children } = props;
+  const { title, part, crumbs, description, actions, children } = props;
   const organization = useOrganization();
   const whole = part === undefined ? title : `${title}: ${part}`;
   useEffect(() => {
     document.title = `${whole} · ${organization} · Tessera`;
   }, [whole, organization]);
   return (
-    <div className={isList ? "page of-list" : "page"}>
+    <div className="page">
       <header className="page-header">
         <div>
           {crumbs !== undefined && (

@@ -34,7 +34,6 @@ export function Machines() {
   const [isJoining, setJoining] = useState(false);
   return (
     <Page
-      isList
       title="Machines"
       description="Nodes of the platform and machines that joined, with the workers of this organization."
       actions={

@@ -32,7 +32,7 @@ export function Models() {
   const [deleting, setDeleting] = useState<ModelVersionJson>();
   const versions = versionsOf(list.data.pages);
   return (
-    <Page isList title="Models" description="Weights by name, in versions that never change.">
+    <Page title="Models" description="Weights by name, in versions that never change.">
       {versions.length === 0 ? (
         <Empty inPage isCard title="No models yet">
           <p>Services refer to a model by name.</p>

@@ -19,7 +19,6 @@ export function Operator() {
   const { isOperator } = usePerson();
   return (
     <Page
-      isList
       title="Platform"
       description={
         isOperator ? <Version /> : "Organizations, version and database of this installation."

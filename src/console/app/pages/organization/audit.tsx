@@ -30,7 +30,6 @@ export function Audit() {
   const { isAdmin } = usePerson();
   return (
     <Page
-      isList
       title="Audit log"
       description="What people and tokens did here, newest first."
       actions={

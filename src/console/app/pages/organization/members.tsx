@@ -31,7 +31,6 @@ export function Members() {
   const admins = members.filter(({ role }) => role === "ROLE_ADMIN").length;
   return (
     <Page
-      isList
       title="Members"
       description={`People of ${organization}. Members deploy, call and read; admins also manage people and tokens.`}
       actions={

@@ -43,7 +43,6 @@ export function Tokens() {
   );
   return (
     <Page
-      isList
       title="API tokens"
       description="For the command line, for calls of protected deployments, and for your own Prometheus."
       actions={create}

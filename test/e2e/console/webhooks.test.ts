@@ -73,9 +73,10 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await page.getByRole("row", { name: submitted.json.task_id.slice(-12) }).waitFor();
     await page.getByText("ada@example.com").last().waitFor();
     await person.isSoundInAllWindows("webhook", { answers: [400] });
+    await page.getByText("204").first().waitFor();
     await person.go("/o/acme/deployments/echo/webhooks/none");
     await page.getByText("There is no webhook none, or it was deleted.").waitFor();
-    const crumbs = page.getByRole("navigation", { name: "Way back" });
+    const crumbs = page.getByRole("navigation", { name: "Breadcrumb" });
     await crumbs.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("link", { name: "app", exact: true }).waitFor();
   });

@@ -1,5 +1,5 @@
 /** Reads of alert rules, what has fired, and receivers, again while somebody looks. */
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
 import { createClient } from "./rpc.ts";
 
@@ -8,6 +8,8 @@ export const alerts = createClient<typeof AlertService>("tessera.v1.AlertService
 
 /** How often alerts are read while somebody looks at them. */
 const ALERTS_REFRESH_MS = 5_000;
+/** Deliveries that are read at once; more come on demand. */
+const MAX_DELIVERIES_PER_PAGE = 50;
 /** Alerts of the history that the page shows, newest first. */
 const MAX_SHOWN_ALERTS = 50;
 
@@ -38,14 +40,16 @@ export const receiversOf = (organization: string) =>
     refetchInterval: ALERTS_REFRESH_MS,
   });
 
-/** What receivers were told, the newest first, and whether there is more. */
-export const toldOf = (organization: string, pageSize: number) =>
-  queryOptions({
-    queryKey: ["alerts", organization, "deliveries", pageSize],
-    queryFn: async ({ signal }) => {
-      const answer = await alerts.listAlertDeliveries({ organization, pageSize }, { signal });
-      return { deliveries: answer.deliveries ?? [], hasMore: Boolean(answer.nextPageToken) };
-    },
+/** What receivers were told, the newest first. */
+export const toldOf = (organization: string) =>
+  infiniteQueryOptions({
+    queryKey: ["alerts", organization, "deliveries"],
+    queryFn: ({ pageParam, signal }) =>
+      alerts.listAlertDeliveries(
+        { organization, pageSize: MAX_DELIVERIES_PER_PAGE, pageToken: pageParam },
+        { signal },
+      ),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
     refetchInterval: ALERTS_REFRESH_MS,
-    placeholderData: keepPreviousData,
   });

@@ -1,5 +1,5 @@
 /** Reads of webhooks and of what they were told, again while somebody looks. */
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { WebhookDeliveryJson, WebhookService } from "../../../../gen/tessera/v1/webhook_pb.js";
 import { createClient } from "./rpc.ts";
 import type { TaskName } from "./tasks.ts";
@@ -9,6 +9,9 @@ export const webhooks = createClient<typeof WebhookService>("tessera.v1.WebhookS
 
 /** How often webhooks and their deliveries are read while somebody looks at them. */
 const WEBHOOKS_REFRESH_MS = 3_000;
+
+/** Deliveries that are read at once; more come on demand. */
+const MAX_DELIVERIES_PER_PAGE = 50;
 
 export const webhooksOf = (organization: string, deployment: string) =>
   queryOptions({
@@ -26,21 +29,21 @@ export const failingWebhooksOf = (organization: string) =>
       (await webhooks.listFailingWebhooks({ organization }, { signal })).webhooks ?? [],
   });
 
-/** The newest deliveries of a deployment, or of one of its webhooks, and whether there are more. */
-export const deliveriesOf = (
-  organization: string,
-  deployment: string,
-  { webhook = "", pageSize }: { readonly webhook?: string | undefined; readonly pageSize: number },
-) =>
-  queryOptions({
-    queryKey: ["webhook-deliveries", organization, deployment, { webhook, pageSize }],
-    queryFn: async ({ signal }) => {
-      const asked = { organization, deployment, webhook, pageSize };
-      const answer = await webhooks.listWebhookDeliveries(asked, { signal });
-      return { deliveries: answer.deliveries ?? [], hasMore: Boolean(answer.nextPageToken) };
-    },
+/** The deliveries of a deployment, or of one of its webhooks, the newest first. */
+export const deliveriesOf = (organization: string, deployment: string, webhook = "") =>
+  infiniteQueryOptions({
+    queryKey: ["webhook-deliveries", organization, deployment, { webhook }],
+    queryFn: ({ pageParam, signal }) =>
+      webhooks.listWebhookDeliveries(
+        {
+          ...{ organization, deployment, webhook },
+          ...{ pageSize: MAX_DELIVERIES_PER_PAGE, pageToken: pageParam },
+        },
+        { signal },
+      ),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
     refetchInterval: WEBHOOKS_REFRESH_MS,
-    placeholderData: keepPreviousData,
   });
 
 /** The deliveries of one task to webhooks. */

@@ -1,21 +1,18 @@
 /** What webhooks and receivers of alerts were told, what they answered, and the way to send it again. */
-import type { ReactNode } from "react";
+import { type ComponentProps, Fragment, type ReactNode } from "react";
 import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.js";
 import { answersOf, deliveryStateOf } from "../api/webhooks.ts";
-import { Button } from "./button.tsx";
+import { Button, ShowMore } from "./button.tsx";
 import { DataTable } from "./data-table.tsx";
 import { Status, type Tone } from "./status.tsx";
 import { Time } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
-/** Deliveries that a page shows at first, newest first, and how many more each time. */
-export const MAX_DELIVERIES_PER_STEP = 50;
-
 interface DeliveriesProps {
   /** Newest first; without any, nothing is shown. */
   readonly deliveries: readonly WebhookDeliveryJson[];
-  readonly hasMore: boolean;
-  onMore(): void;
+  /** The query that has them. */
+  readonly list: ComponentProps<typeof ShowMore>["of"];
   /** Whether each answer is shown, and not the last alone. */
   readonly allAnswers?: boolean;
   /** What one tells of. */
@@ -27,8 +24,7 @@ interface DeliveriesProps {
 
 export function Deliveries({
   deliveries,
-  hasMore,
-  onMore,
+  list,
   allAnswers = false,
   messageOf,
   toWhat,
@@ -72,11 +68,7 @@ export function Deliveries({
           )
         }
       />
-      {hasMore && (
-        <p>
-          <Button onClick={onMore}>Show more</Button>
-        </p>
-      )}
+      <ShowMore of={list} />
     </section>
   );
 }
@@ -111,15 +103,21 @@ function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
 /** Characters of an answer in a row. */
 const MAX_ANSWER_CHARACTERS = 200;
 
-/** What its receiver answered: the last time, or each time, of which the oldest is first. */
+/** What its receiver answered: the last time, or each time, the oldest first; how often is beside its state. */
 function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
   const told = answersOf(of);
   return (all ? told : told.slice(-1)).map(({ text, count, lastAt = "" }, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
-    <span key={index} className="reason" title={text}>
-      {count > 1 && `${count} × `}
-      {text.slice(0, MAX_ANSWER_CHARACTERS)}
-      {count > 1 && `, last ${secondText(Date.parse(lastAt))}`}
-    </span>
+    <Fragment key={index}>
+      <span className="reason" title={text}>
+        {text.slice(0, MAX_ANSWER_CHARACTERS)}
+      </span>
+      {all && count > 1 && (
+        <span className="secondary">
+          {told.length > 1 && `${count} times, `}
+          last {secondText(Date.parse(lastAt))}
+        </span>
+      )}
+    </Fragment>
   ));
 }

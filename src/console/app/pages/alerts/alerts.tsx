@@ -22,7 +22,7 @@ import "./alerts.css";
 
 export function Alerts() {
   return (
-    <Page isList title="Alerts" description="What is wrong, and who is notified.">
+    <Page title="Alerts" description="What is wrong, and who is notified.">
       <Head />
       <Firing />
       <Rules />
@@ -85,7 +85,7 @@ function Firing() {
             { name: "What", cell: (alert) => <Subject of={alert} /> },
             { name: "Found", grows: true, narrow: "unnamed", cell: Found },
             { name: "Rule", cell: ({ rule }) => rule },
-            { name: "Since", cell: ({ since }) => since !== undefined && <Time at={since} /> },
+            { name: "Began", cell: ({ since }) => since !== undefined && <Time at={since} /> },
           ]}
         />
       </section>
@@ -267,7 +267,7 @@ function History() {
         keyOf={({ id = "" }) => id}
         columns={[
           { name: "What", cell: (alert) => <Subject of={alert} /> },
-          { name: "Found", cell: Found },
+          { name: "Found", grows: true, narrow: "unnamed", cell: Found },
           { name: "Rule", cell: ({ rule }) => rule },
           { name: "Fired", cell: ({ firedAt }) => firedAt !== undefined && <Time at={firedAt} /> },
           { name: "Lasted", cell: lasted },

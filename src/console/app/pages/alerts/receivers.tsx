@@ -1,5 +1,5 @@
 /** Who hears of alerts, and what they answered. */
-import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
+import { useQueryClient, useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type {
   AlertReceiverJson,
@@ -11,7 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Deliveries, MAX_DELIVERIES_PER_STEP } from "../../ui/deliveries.tsx";
+import { Deliveries } from "../../ui/deliveries.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
@@ -95,7 +95,7 @@ export function Receivers() {
           columns={[
             { name: "Name", cell: ({ name }) => name },
             {
-              name: "Address",
+              ...{ name: "Address", grows: true, narrow: "unnamed" },
               cell: ({ kind, address }) => (
                 <>
                   <code>{address}</code>
@@ -244,12 +244,11 @@ function ReceiverForm({ receiver, onDone, onClose }: ReceiverFormProps) {
 export function Told() {
   const organization = useOrganization();
   const { act } = useActing(["alerts", organization]);
-  const [pageSize, setPageSize] = useState(MAX_DELIVERIES_PER_STEP);
-  const { data } = useSuspenseQuery(toldOf(organization, pageSize));
+  const list = useSuspenseInfiniteQuery(toldOf(organization));
   return (
     <Deliveries
-      {...data}
-      onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
+      deliveries={list.data.pages.flatMap((page) => page.deliveries ?? [])}
+      list={list}
       messageOf={({ alert = "" }) => EVENTS[alert] ?? "a test"}
       toWhat="Receiver"
       sendAgain={(deliveryId) =>

@@ -1,12 +1,12 @@
-/** The webhooks of a deployment, or one, and what they were told with what they answered. */
-import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+/** The webhooks of a deployment, a page for each, and what they were told with what they answered. */
+import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type {
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
-import { tasksOf } from "../../api/deployments.ts";
+import { deploymentOf, tasksOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { endOf, eventsText } from "../../api/webhook-words.ts";
 import {
@@ -21,17 +21,17 @@ import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { CopyChip } from "../../ui/copy-button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { Deliveries, MAX_DELIVERIES_PER_STEP } from "../../ui/deliveries.tsx";
+import { Deliveries } from "../../ui/deliveries.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
-import { Menu, type MenuItem } from "../../ui/menu.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { Page } from "../../ui/page.tsx";
 import { NewSecret, SendingState } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { useAct } from "./use-act.ts";
 import { WebhookForm } from "./webhook-form.tsx";
-import "./settings.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/webhooks/$webhook");
 
@@ -54,43 +54,12 @@ export function Webhooks() {
   );
 }
 
-/** One webhook, at an address of its own. */
-export function Webhook() {
-  const { webhook } = route.useParams();
-  const organization = useOrganization();
-  const deployment = useDeploymentName();
-  return (
-    <DeploymentFrame title="Webhooks">
-      {({ endpoints = [] }) => (
-        <>
-          <nav className="crumbs" aria-label="Way back">
-            <Link
-              to="/o/$organization/deployments/$deployment/webhooks"
-              params={{ organization, deployment }}
-            >
-              Webhooks
-            </Link>
-          </nav>
-          <Registered only={webhook} endpoints={tasksOf(endpoints)} />
-          <Told only={webhook} />
-        </>
-      )}
-    </DeploymentFrame>
-  );
-}
-
-interface OfOne {
-  /** The one webhook that is shown, by its name. */
-  readonly only?: string;
-}
-
 /** Acts on a webhook of the deployment, and has them read again with their deliveries. */
 const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");
 
-function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly string[] }) {
+/** What can be done with webhooks, and the dialog of what is being done. */
+function useWebhookActs(endpoints: readonly string[], onDeleted: () => void) {
   const { organization, deployment, readAgain, act } = useWebhookAct();
-  const { data: all = [], isPending } = useQuery(webhooksOf(organization, deployment));
-  const found = only === undefined ? all : all.filter(({ name }) => name === only);
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
     setAsked(undefined);
@@ -125,55 +94,8 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
       },
     };
   };
-  const menuOf = (webhook: WebhookJson, items = Object.values(actsOf(webhook))) => (
-    <Menu id={`webhook-${webhook.name}`} label={`Actions for ${webhook.name}`} items={items} />
-  );
-  return (
-    <section aria-label={only === undefined ? "Webhooks" : `Webhook ${only}`}>
-      {only === undefined && found.length > 0 && (
-        <header className="section-header">
-          <p className="secondary">URLs that are called when a task ends.</p>
-          <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
-            Create webhook
-          </Button>
-        </header>
-      )}
-      {only !== undefined && !isPending && found.length === 0 && (
-        <p className="secondary">There is no webhook {only}, or it was deleted.</p>
-      )}
-      {only === undefined && !isPending && found.length === 0 && (
-        <Empty inPage title="No webhooks yet">
-          <p>A webhook is sent a signed message when a task ends, so that nobody has to ask.</p>
-          <Command
-            text={`npx tessera-platform webhook create ${deployment} app https://example.com/told`}
-          />
-          <Button kind="primary" onClick={() => setAsked({ what: "create" })}>
-            Create webhook
-          </Button>
-          <a href="/docs/webhooks.html">How webhooks work</a>
-        </Empty>
-      )}
-      {only === undefined && found.length > 0 && (
-        <DataTable
-          label="Webhooks, by name"
-          items={found}
-          keyOf={({ name = "" }) => name}
-          columns={[
-            { name: "Name", cell: ({ name }) => <Own name={name} /> },
-            {
-              ...{ name: "URL", grows: true, narrow: "unnamed" },
-              cell: ({ url }) => <code>{url}</code>,
-            },
-            { name: "Events", narrow: "unnamed", cell: eventsText },
-            { name: "State", cell: (one) => <SendingState of={one} /> },
-            { name: "Pending", isNumber: true, cell: ({ waiting = 0 }) => waiting },
-          ]}
-          actions={(one) => menuOf(one)}
-        />
-      )}
-      {only !== undefined && found[0] !== undefined && (
-        <One webhook={found[0]} acts={actsOf(found[0])} menuOf={menuOf} />
-      )}
+  const dialog = (
+    <>
       {(asked?.what === "create" || asked?.what === "edit") && (
         <WebhookForm
           webhook={asked.what === "edit" ? asked.webhook : undefined}
@@ -204,12 +126,72 @@ function Registered({ only, endpoints }: OfOne & { readonly endpoints: readonly 
           title={`Delete ${asked.name}?`}
           action="Delete"
           run={() => webhooks.deleteWebhook(of(asked.name))}
-          onDone={close}
+          onDone={() => {
+            close();
+            onDeleted();
+          }}
           onClose={close}
         >
           <p>Its pending deliveries are not sent.</p>
         </Confirm>
       )}
+    </>
+  );
+  return { actsOf, dialog, create: () => setAsked({ what: "create" }) };
+}
+
+function Registered({ endpoints }: { readonly endpoints: readonly string[] }) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
+  const { actsOf, dialog, create } = useWebhookActs(endpoints, () => undefined);
+  return (
+    <section aria-label="Webhooks">
+      {found.length > 0 && (
+        <header className="section-header">
+          <p className="secondary">URLs that are called when a task ends.</p>
+          <Button kind="primary" onClick={create}>
+            Create webhook
+          </Button>
+        </header>
+      )}
+      {!isPending && found.length === 0 && (
+        <Empty inPage title="No webhooks yet">
+          <p>A webhook is sent a signed message when a task ends, so that nobody has to ask.</p>
+          <Command
+            text={`npx tessera-platform webhook create ${deployment} app https://example.com/told`}
+          />
+          <Button kind="primary" onClick={create}>
+            Create webhook
+          </Button>
+          <a href="/docs/webhooks.html">How webhooks work</a>
+        </Empty>
+      )}
+      {found.length > 0 && (
+        <DataTable
+          label="Webhooks, by name"
+          items={found}
+          keyOf={({ name = "" }) => name}
+          columns={[
+            { name: "Name", cell: ({ name }) => <Own name={name} /> },
+            {
+              ...{ name: "URL", grows: true, narrow: "unnamed" },
+              cell: ({ url }) => <code>{url}</code>,
+            },
+            { name: "Events", narrow: "unnamed", cell: eventsText },
+            { name: "State", cell: (one) => <SendingState of={one} /> },
+            { name: "Pending", isNumber: true, cell: ({ waiting = 0 }) => waiting },
+          ]}
+          actions={(one) => (
+            <Menu
+              id={`webhook-${one.name}`}
+              label={`Actions for ${one.name}`}
+              items={Object.values(actsOf(one))}
+            />
+          )}
+        />
+      )}
+      {dialog}
     </section>
   );
 }
@@ -228,30 +210,98 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-type Acts = Readonly<Record<"edit" | "test" | "toggle" | "rotate" | "delete", MenuItem>>;
-
-interface OneProps {
-  readonly webhook: WebhookJson;
-  readonly acts: Acts;
-  menuOf(webhook: WebhookJson, items: MenuItem[]): ReactNode;
-}
-
-/** One webhook: how it stands, why, and when it is tried next; what can be done with it; and what it is. */
-function One({ webhook, acts, menuOf }: OneProps) {
-  const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0, name = "" } = webhook;
+/** One webhook, at an address of its own: how it stands and why, what can be done with it, and what it is. */
+export function Webhook() {
+  const { webhook: name } = route.useParams();
   const organization = useOrganization();
   const deployment = useDeploymentName();
-  const asked = { webhook: name, pageSize: MAX_DELIVERIES_PER_STEP };
-  const { data } = useQuery(deliveriesOf(organization, deployment, asked));
-  const { deliveries = [] } = data ?? {};
-  const last = latestAnswerOf(deliveries);
+  const navigate = useNavigate();
+  const list = { to: "/o/$organization/deployments/$deployment/webhooks" } as const;
+  const params = { organization, deployment };
+  const { endpoints = [] } = useSuspenseQuery(deploymentOf(organization, deployment)).data;
+  const { data: all } = useSuspenseQuery(webhooksOf(organization, deployment));
+  const { actsOf, dialog } = useWebhookActs(
+    tasksOf(endpoints),
+    () => void navigate({ ...list, params }),
+  );
+  const webhook = all.find((one) => one.name === name);
+  const acts = webhook && actsOf(webhook);
+  return (
+    <Page
+      title={name}
+      crumbs={
+        <>
+          <Link to="/o/$organization/deployments/$deployment" params={params}>
+            {deployment}
+          </Link>
+          <Link {...list} params={params}>
+            Webhooks
+          </Link>
+        </>
+      }
+      description={webhook && <Standing of={webhook} />}
+      actions={
+        acts && (
+          <>
+            {[acts.test, acts.edit, acts.toggle].map(({ label, run }) => (
+              <Button key={label} onClick={run}>
+                {label}
+              </Button>
+            ))}
+            <Menu
+              id="webhook-actions"
+              label={`Actions for ${name}`}
+              items={[acts.rotate, acts.delete]}
+            />
+          </>
+        )
+      }
+    >
+      {webhook === undefined ? (
+        <p className="secondary">There is no webhook {name}, or it was deleted.</p>
+      ) : (
+        <About webhook={webhook} />
+      )}
+      <Told only={name} />
+      {dialog}
+    </Page>
+  );
+}
+
+/** The answer that came last to any delivery of a webhook, and when the next one is sent. */
+function useLast(webhook: string) {
+  const { data } = useInfiniteQuery(deliveriesOf(useOrganization(), useDeploymentName(), webhook));
+  const deliveries = data?.pages[0]?.deliveries ?? [];
   const [next] = deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).sort();
-  const facts: Readonly<Record<string, ReactNode>> = {
+  return { last: latestAnswerOf(deliveries), next };
+}
+
+/** How a webhook stands, why, and when it is tried next, in a line. */
+function Standing({ of: webhook }: { readonly of: WebhookJson }) {
+  const { name = "", failures = 0, pausedUntil } = webhook;
+  const { last, next } = useLast(name);
+  return (
+    <span className="sending">
+      <SendingState of={webhook} />
+      {failures > 0 && last !== undefined && <LastResponse of={last} />}
+      {failures > 0 && pausedUntil === undefined && next !== undefined && (
+        <span>
+          retries <Time at={next} />
+        </span>
+      )}
+    </span>
+  );
+}
+
+function About({ webhook }: { readonly webhook: WebhookJson }) {
+  const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0, name = "" } = webhook;
+  const { last } = useLast(name);
+  const entries: Readonly<Record<string, ReactNode>> = {
     URL: <CopyChip text={webhook.url ?? ""} what="the URL" />,
+    Events: eventsText(webhook),
     ...(failures === 0 && {
       "Last response": last === undefined ? "none yet" : <LastResponse of={last} />,
     }),
-    Events: eventsText(webhook),
     "Pending deliveries": waiting,
     "Consecutive failures": failures,
     Created: (
@@ -268,29 +318,9 @@ function One({ webhook, acts, menuOf }: OneProps) {
     }),
   };
   return (
-    <div className="card">
-      <header className="section-header">
-        <h2>{name}</h2>
-        <div className="page-actions">
-          {[acts.test, acts.edit, acts.toggle].map(({ label, run }) => (
-            <Button key={label} onClick={run}>
-              {label}
-            </Button>
-          ))}
-          {menuOf(webhook, [acts.rotate, acts.delete])}
-        </div>
-      </header>
-      <p className="sending">
-        <SendingState of={webhook} />
-        {failures > 0 && last !== undefined && <LastResponse of={last} />}
-        {failures > 0 && webhook.pausedUntil === undefined && next !== undefined && (
-          <span className="secondary">
-            retries <Time at={next} />
-          </span>
-        )}
-      </p>
-      <Facts entries={facts} inColumns />
-    </div>
+    <section className="card" aria-label={`Webhook ${name}`}>
+      <Facts entries={entries} inColumns />
+    </section>
   );
 }
 
@@ -307,16 +337,18 @@ function LastResponse({ of: { text, lastAt } }: { readonly of: FoldedAnswer }) {
   );
 }
 
-function Told({ only }: OfOne) {
+interface ToldProps {
+  /** The one webhook whose deliveries are shown, by its name. */
+  readonly only?: string;
+}
+
+function Told({ only }: ToldProps) {
   const { organization, deployment, act } = useWebhookAct();
-  const [pageSize, setPageSize] = useState(MAX_DELIVERIES_PER_STEP);
-  const asked = { webhook: only, pageSize };
-  const { data } = useQuery(deliveriesOf(organization, deployment, asked));
+  const list = useInfiniteQuery(deliveriesOf(organization, deployment, only));
   return (
     <Deliveries
-      deliveries={data?.deliveries ?? []}
-      hasMore={data?.hasMore ?? false}
-      onMore={() => setPageSize(pageSize + MAX_DELIVERIES_PER_STEP)}
+      deliveries={list.data?.pages.flatMap((page) => page.deliveries ?? []) ?? []}
+      list={list}
       allAnswers={only !== undefined}
       {...(only === undefined && { toWhat: "Webhook" })}
       messageOf={({ taskId, endpoint, event }) => (

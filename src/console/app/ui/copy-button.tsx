@@ -1,6 +1,7 @@
 /** Buttons that put a text on the clipboard, and say so. */
 import { useEffect, useState } from "react";
 import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
 
 /** How long the button says that it copied. */
 const SAID_MS = 2_000;
@@ -12,10 +13,26 @@ interface CopyButtonProps {
   readonly what: string;
   /** Default: a button without an outline. */
   readonly isOutlined?: boolean;
+  /** A mark in the place of its label. */
+  readonly isIcon?: boolean;
 }
 
-export function CopyButton({ text, label = "Copy", what, isOutlined = false }: CopyButtonProps) {
+export function CopyButton(props: CopyButtonProps) {
+  const { text, label = "Copy", what, isOutlined = false, isIcon = false } = props;
   const { copied, copy } = useCopy(text);
+  if (isIcon) {
+    return (
+      <button
+        type="button"
+        className="icon-button"
+        onClick={({ currentTarget }) => void copy(currentTarget)}
+        title={SAID[copied] ?? label}
+        aria-label={`${SAID[copied] ?? label}: ${what}`}
+      >
+        <Icon path={copied === "yes" ? DONE : COPY} />
+      </button>
+    );
+  }
   return (
     <Button
       {...(!isOutlined && { kind: "quiet" as const })}
@@ -26,6 +43,9 @@ export function CopyButton({ text, label = "Copy", what, isOutlined = false }: C
     </Button>
   );
 }
+
+const COPY = "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3";
+const DONE = "M3 8.5 6.5 12 13 4.5";
 
 interface CopyChipProps {
   readonly text: string;

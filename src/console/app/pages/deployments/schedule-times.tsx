@@ -9,7 +9,7 @@ export function ScheduleTimes({
   readonly times: readonly string[];
   readonly zone: string;
 }) {
-  const clock = clockOf(zone, WRITTEN);
+  const clock = longClockOf(zone);
   return (
     <ol className="schedule-times">
       {times.map((time) => (
@@ -24,22 +24,21 @@ export function ScheduleTimes({
   );
 }
 
-/** A time by the clock of a zone, with the zone's short name, such as `Nov 30, 08:00 GMT+1`. */
+/** A time by the clock of a zone, such as `Nov 30, 08:00`. */
 export function clockText(time: string, zone: string): string {
-  return clockOf(zone, SHORT).format(new Date(time));
+  return shortClockOf(zone).format(new Date(time));
 }
 
-const SHORT: Intl.DateTimeFormatOptions = {
-  ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
-  ...{ hourCycle: "h23", timeZoneName: "short" },
-};
+/** Clocks of zones, each made once; that of the browser, with its name, where it does not know the zone. */
+function clocksThatWrite(written: Intl.DateTimeFormatOptions) {
+  const made = new Map<string, Intl.DateTimeFormat>();
+  return (zone: string): Intl.DateTimeFormat => {
+    const clock = made.get(zone) ?? clockOf(zone, written);
+    made.set(zone, clock);
+    return clock;
+  };
+}
 
-const WRITTEN: Intl.DateTimeFormatOptions = {
-  ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
-  ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
-};
-
-/** The clock of a zone; that of the browser, with its name, where it does not know the zone. */
 function clockOf(zone: string, written: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   try {
     return new Intl.DateTimeFormat(undefined, { ...written, timeZone: zone });
@@ -47,3 +46,13 @@ function clockOf(zone: string, written: Intl.DateTimeFormatOptions): Intl.DateTi
     return new Intl.DateTimeFormat(undefined, { ...written, timeZoneName: "short" });
   }
 }
+
+const shortClockOf = clocksThatWrite({
+  ...{ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+  hourCycle: "h23",
+});
+
+const longClockOf = clocksThatWrite({
+  ...{ weekday: "short", year: "numeric", month: "short", day: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+});

@@ -2,8 +2,8 @@
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { parseExactly } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
-import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
+import { DOWNLOAD, Icon } from "../../ui/icon.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { JsonView, MAX_SHOWN_CHARS } from "./json-view.tsx";
 import "./content.css";
@@ -48,7 +48,7 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
   const drawing = useDrawing(blob);
   const about = (
     <span className="secondary">
-      {nameOf(blob.type)}, {sizeOfWhole(blob, beginning)}
+      {[...nameOf(blob.type), sizeOfWhole(blob, beginning)].join(", ")}
       {shown?.isCut && "; the page shows the beginning"}
     </span>
   );
@@ -60,10 +60,16 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
   );
   const actions = (
     <>
-      {shown !== undefined && !shown.isCut && <CopyButton text={shown.text} what={label} />}
+      {shown !== undefined && !shown.isCut && <CopyButton isIcon text={shown.text} what={label} />}
       {beginning === undefined ? (
-        <a className="button quiet" href={url} download={filename} aria-label={`Download ${label}`}>
-          Download
+        <a
+          className="icon-button"
+          href={url}
+          download={filename}
+          title="Download"
+          aria-label={`Download ${label}`}
+        >
+          <Icon path={DOWNLOAD} />
         </a>
       ) : (
         <DownloadWhole whole={beginning.whole} filename={filename} label={label} />
@@ -76,7 +82,7 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
       {shown === undefined ? (
         <div className="result-line">
           {head}
-          {actions}
+          <span className="content-tools">{actions}</span>
         </div>
       ) : (
         <JsonView value={shown.value} text={shown.text} label={label} head={head}>
@@ -90,10 +96,10 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
   );
 }
 
-/** How a type is said. */
-function nameOf(type: string): string {
+/** How a type is said; JSON is seen. */
+function nameOf(type: string): string[] {
   const [name = ""] = type.split(";");
-  return name === "application/json" ? "JSON" : name || "bytes";
+  return name === "application/json" ? [] : [name || "bytes"];
 }
 
 function sizeOfWhole(blob: Blob, beginning: Beginning | undefined): string {
@@ -130,14 +136,17 @@ function DownloadWhole({ whole, filename, label }: DownloadWholeProps) {
     setLoading(false);
   };
   return (
-    <Button
-      kind="quiet"
-      isBusy={isLoading}
-      onClick={() => void save()}
+    <button
+      type="button"
+      className="icon-button"
+      title="Download"
       aria-label={`Download ${label}`}
+      aria-busy={isLoading}
+      aria-disabled={isLoading || undefined}
+      onClick={() => isLoading || void save()}
     >
-      Download
-    </Button>
+      <Icon path={DOWNLOAD} />
+    </button>
   );
 }
 

@@ -49,15 +49,17 @@ export function JsonView({ value, text, label, head, children }: JsonViewProps) 
     <>
       <div className="result-line">
         {head}
-        {(view !== "Text" || chosen === "Text") && (
-          <Segments
-            label={`Show ${label} as`}
-            choices={tables.length > 0 ? ["Tree", "Table", "Text"] : ["Tree", "Text"]}
-            value={view}
-            onChange={(next: View) => setChosen(next)}
-          />
-        )}
-        {children}
+        <span className="content-tools">
+          {(view !== "Text" || chosen === "Text") && (
+            <Segments
+              label={`Show ${label} as`}
+              choices={tables.length > 0 ? ["Tree", "Table", "Text"] : ["Tree", "Text"]}
+              value={view}
+              onChange={(next: View) => setChosen(next)}
+            />
+          )}
+          {children}
+        </span>
       </div>
       {view === "Tree" && <Tree root={value} label={label} />}
       {view === "Table" &&

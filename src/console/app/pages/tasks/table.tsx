@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { queuedTaskOf, type TaskName } from "../../api/tasks.ts";
@@ -110,7 +110,8 @@ export function TaskTable(props: TaskTableProps) {
               task={task}
               row={first + index + 2}
               ofSeveral={ofSeveral}
-              selection={selection}
+              isSelected={selection.has(task.taskId ?? "")}
+              onToggle={selection.toggle}
             />
           ))}
           <Gap px={(tasks.length - last - 1) * rowPx} columns={columns} />
@@ -140,16 +141,18 @@ interface TaskRowProps {
   /** Its place in the table, from 1, which the heading has. */
   readonly row: number;
   readonly ofSeveral: boolean;
-  readonly selection: TaskSelection;
+  readonly isSelected: boolean;
+  readonly onToggle: TaskSelection["toggle"];
 }
 
 /** Rows that stay in view while others come are not made again. */
-const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskRowProps) {
+const TaskRow = memo(function TaskRow(props: TaskRowProps) {
+  const { task, row, ofSeveral, isSelected, onToggle } = props;
   const organization = useOrganization();
   const { taskId = "", endpoint, createdAt, startedAt, finishedAt, argumentsPreview = "" } = task;
   const { attempt = 0, tags = [] } = task;
   const deployment = task.deployment?.split("/")[1] ?? "";
-  const isSelected = selection.has(taskId);
+  const preview = useMemo(() => previewOf(argumentsPreview), [argumentsPreview]);
   const pointed = usePointed();
   return (
     <tr
@@ -165,7 +168,7 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
           aria-label={`Select ${taskId.slice(-12)}`}
           checked={isSelected}
           onChange={({ nativeEvent }) =>
-            selection.toggle(taskId, (nativeEvent as unknown as MouseEvent).shiftKey === true)
+            onToggle(taskId, (nativeEvent as unknown as MouseEvent).shiftKey === true)
           }
         />
       </td>
@@ -195,7 +198,7 @@ const TaskRow = memo(function TaskRow({ task, row, ofSeveral, selection }: TaskR
             {tags.join(", ")}
           </span>
         )}
-        <span title={argumentsPreview}>{previewOf(argumentsPreview)}</span>
+        <span title={argumentsPreview}>{preview}</span>
       </td>
       <td className="task-time">{createdAt !== undefined && <Time at={createdAt} />}</td>
       <td className="task-took number">

@@ -10,6 +10,9 @@ import { STATES } from "./state.tsx";
 
 const number = new Intl.NumberFormat("en");
 
+/** It is the first of them, where a phone shows it: what failed is what most people look for. */
+const [, FAILURE] = STATES.TASK_STATUS_FAILURE;
+
 interface StateTabsProps {
   readonly search: TaskSearch;
   /** Of the list, with its deployment. */
@@ -20,7 +23,7 @@ export function StateTabs({ search, filter }: StateTabsProps) {
   const { data: counts } = useQuery(countsOf(useOrganization(), filter));
   return (
     <Strip className="pills states" label="State" current={search.status ?? "all"}>
-      {[undefined, ...WORDS].map((word) => (
+      {[undefined, FAILURE, ...WORDS.filter((word) => word !== FAILURE)].map((word) => (
         <Link
           key={word ?? ""}
           to="."
@@ -32,7 +35,7 @@ export function StateTabs({ search, filter }: StateTabsProps) {
           {counts !== undefined && (
             <Count
               count={word === undefined ? sumOf(counts) : countIn(counts, word)}
-              isBad={word === STATES.TASK_STATUS_FAILURE[1]}
+              isBad={word === FAILURE}
             />
           )}
         </Link>

@@ -24,6 +24,7 @@ Options:
   --out <folder>     where they go (default: ./screenshots)
   --minutes <count>  how long the examples are called, so that charts have something to show
                      (default: 0.6)
+  --only <pages>     those pages alone, by their names, with commas between, such as task,log
   --docs             takes the pictures of the documentation, into docs/pictures
   --help             shows this help
 `;
@@ -165,6 +166,19 @@ const pages = ({
   ["sign-in", "/sign-in"],
 ];
 
+/** The names of the pages to take; undefined for all. */
+type Wanted = ReadonlySet<string> | undefined;
+
+function namesIn(only: string | undefined): Wanted {
+  const known = pages({ succeeded: "", failed: "" }).map(([name]) => name);
+  const names = only?.split(",");
+  const unknown = names?.filter((name) => !known.includes(name)) ?? [];
+  if (unknown.length > 0) {
+    throw new UsageError(`--only ${only}: no page is named ${unknown[0]}: ${known.join(", ")}`);
+  }
+  return names && new Set(names);
+}
+
 /** Those that the documentation shows, in light and wide, with their heights. */
 const IN_DOCS: ReadonlyMap<string, number> = new Map([
   ["overview", 800],
@@ -211,16 +225,17 @@ async function open(page: Page, url: string): Promise<void> {
 async function photograph(
   browser: Browser,
   platform: ExamplePlatform,
-  { out, minutes }: { readonly out: string; readonly minutes: number },
+  { out, minutes, only }: { readonly out: string; readonly minutes: number; readonly only: Wanted },
 ): Promise<string[]> {
   const shown = await callExamples(platform, minutes);
+  const wanted = pages(shown).filter(([name]) => only?.has(name) ?? true);
   const files: string[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [size, viewport] of Object.entries(SIZES)) {
       const context = await browser.newContext({ colorScheme, viewport, reducedMotion: "reduce" });
       const page = await context.newPage();
       await platform.signIn(page);
-      for (const [name, path] of pages(shown)) {
+      for (const [name, path] of wanted) {
         await open(page, platform.url + path);
         const file = `${name}-${colorScheme}-${size}.png`;
         await page.screenshot({ path: join(out, file) });
@@ -253,6 +268,7 @@ async function main(): Promise<number> {
     options: {
       out: { type: "string", default: "./screenshots" },
       minutes: { type: "string", default: String(DEFAULT_CALLS_MINUTES) },
+      only: { type: "string" },
       docs: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
@@ -265,6 +281,7 @@ async function main(): Promise<number> {
   if (!(minutes > 0 && minutes <= 600)) {
     throw new UsageError(`--minutes ${values.minutes}: write a number from 0.1 to 600`);
   }
+  const only = namesIn(values.only);
   await using stack = new AsyncDisposableStack();
   const data = mkdtempSync(join(tmpdir(), "tessera-screenshots-"));
   stack.defer(() => rmSync(data, { recursive: true, force: true }));
@@ -278,7 +295,7 @@ async function main(): Promise<number> {
   }
   const out = resolve(values.out);
   mkdirSync(out, { recursive: true });
-  const files = await photograph(browser, platform, { out, minutes });
+  const files = await photograph(browser, platform, { out, minutes, only });
   await contactSheet(browser, files, out);
   process.stdout.write(`${files.length} pictures and contact-sheet.png are in ${out}\n`);
   return 0;

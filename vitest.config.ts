@@ -59,8 +59,6 @@ const CORE = [
   "test/storage/**/*.test.ts",
   // It turns the clock by half an hour, with every timer that others left.
   "test/agent/service.test.ts",
-  // It replaces a module, which has to be before anything imports it.
-  "test/e2e/serve/files.test.ts",
 ];
 
 /** The core programs whole. */
@@ -92,11 +90,11 @@ export default defineConfig({
       {
         extends: true,
         // A second of processor time for each file that is to import the server again, and more.
-        test: { name: "serve", include: SERVE, exclude: CORE, isolate: false },
+        test: { name: "serve", include: SERVE, isolate: false },
       },
       {
         extends: true,
-        test: { name: "e2e", include: PROGRAMS, exclude: [...CORE, ...SERVE] },
+        test: { name: "e2e", include: PROGRAMS, exclude: SERVE },
       },
       {
         extends: true,

@@ -1,18 +1,17 @@
 /** Timers of the jobs of a node in this process that do not keep a test waiting. */
-import type * as timers from "../src/time/timer.ts";
+import { afterAll, beforeAll, vi } from "vitest";
+import { Timer } from "../src/time/timer.ts";
 
-/** The longest interval. */
-const MAX_INTERVAL_MS = 500;
+/** The longest pause. */
+const MAX_PAUSE_MS = 500;
 
-/** For `vi.mock` of `src/time/timer.ts`: jobs run as they do, twice a second if not more often. */
-export async function quickTimers(original: () => Promise<typeof timers>): Promise<typeof timers> {
-  const { Timer } = await original();
-  return {
-    Timer: class extends Timer {
-      constructor(...[everyMs, round, onError]: ConstructorParameters<typeof Timer>) {
-        const intervalMs = typeof everyMs === "number" ? () => everyMs : everyMs;
-        super(() => Math.min(intervalMs(), MAX_INTERVAL_MS), round, onError);
-      }
-    },
-  };
+/** Lets jobs run twice a second, if not more often, for as long as the tests of the file that calls it. */
+export function quickTimers(): void {
+  const { pauseMs } = Timer.prototype;
+  beforeAll(() => {
+    vi.spyOn(Timer.prototype, "pauseMs").mockImplementation(function (this: Timer) {
+      return Math.min(pauseMs.call(this), MAX_PAUSE_MS);
+    });
+  });
+  afterAll(() => void vi.mocked(Timer.prototype.pauseMs).mockRestore());
 }

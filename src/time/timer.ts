@@ -29,12 +29,16 @@ export class Timer implements AsyncDisposable {
     await this.#underWay;
   }
 
+  /** Pause before the next round, in milliseconds, with its jitter. */
+  pauseMs(): number {
+    return this.#everyMs() * (0.9 + Math.random() * 0.2);
+  }
+
   #schedule(): void {
     if (!this.#ended) {
-      const jitter = 0.9 + Math.random() * 0.2;
       this.#timer = setTimeout(() => {
         this.#underWay = this.#run();
-      }, this.#everyMs() * jitter);
+      }, this.pauseMs());
     }
   }
 

@@ -2,14 +2,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { DeploymentStatus } from "../../../src/client/index.ts";
+import { quickTimers } from "../../quick-timers.ts";
 import { administration } from "../start/platform.ts";
 import { artifact, reasonOf, until, World } from "./world.ts";
 
-vi.mock(import("../../../src/time/timer.ts"), async (original) =>
-  (await import("../../quick-timers.ts")).quickTimers(original),
-);
+quickTimers();
 
 it("a node that stops is listed as draining until its running calls have ended", async () => {
   const gate = createServer().listen(0, "127.0.0.1");

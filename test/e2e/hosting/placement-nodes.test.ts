@@ -1,17 +1,16 @@
 import { cpSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   createTesseraClient,
   DeploymentStatus,
   type TesseraClient,
 } from "../../../src/client/index.ts";
+import { quickTimers } from "../../quick-timers.ts";
 import { newPostgres } from "../start/databases.ts";
 import { Folder, type Platform, start } from "../start/platform.ts";
 import { artifact, call, reasonOf, until, World } from "./world.ts";
 
-vi.mock(import("../../../src/time/timer.ts"), async (original) =>
-  (await import("../../quick-timers.ts")).quickTimers(original),
-);
+quickTimers();
 
 describe("two nodes, of which one has a GPU", () => {
   let world: World;

@@ -8,14 +8,13 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "v
 import { FolderBlobStore } from "../../../src/storage/blobs/folder.ts";
 import { sweepBlobs } from "../../../src/storage/files/sweeper.ts";
 import { generate } from "../../fixtures/services/serve/files.ts";
+import { quickTimers } from "../../quick-timers.ts";
 import { openSqlite } from "../../storage/sqlite/databases.ts";
 import { ServerProcess } from "./process.ts";
 import { type Served, type Shown, serve } from "./served.ts";
 import { blocks, formRequest, partHead, upload } from "./uploads.ts";
 
-vi.mock(import("../../../src/time/timer.ts"), async (original) =>
-  (await import("../../quick-timers.ts")).quickTimers(original),
-);
+quickTimers();
 
 const MEBIBYTE = 1 << 20;
 const LARGE = 200 * MEBIBYTE;

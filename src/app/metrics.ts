@@ -20,7 +20,7 @@ import type { HealthSource } from "../server/rpc/health.ts";
 import type { Storage } from "../storage/storage.ts";
 import { CellAway } from "../storage/unavailable.ts";
 import { Timer } from "../time/timer.ts";
-import type { NotifierState } from "./adapters.ts";
+import type { CellChange, NotifierState } from "./adapters.ts";
 
 /** The metrics of this node; `port` tells it from others on the machine, 0 when it is not known yet. */
 export function nodeMetrics(port: number, now: () => number): Metrics {
@@ -71,6 +71,42 @@ export function reportNotifier(log: Log, metrics: Metrics): (state: NotifierStat
     }
     deaf = state === "deaf" || (deaf && state === "lost");
   };
+}
+
+/** Shows in metrics and in the log which cells answer. */
+export function reportCells(
+  log: Log,
+  metrics: Metrics,
+): (cell: string, change: CellChange) => void {
+  return (cell, change) => {
+    if (change.state !== "restored") {
+      metrics.cellObserved(cell, change.state === "up");
+    }
+    logCell(log, cell, change);
+  };
+}
+
+function logCell(log: Log, cell: string, change: CellChange): void {
+  switch (change.state) {
+    case "up":
+      log.info({ cell }, "a cell answers");
+      break;
+    case "away":
+      log.error(
+        { cell, reason: change.reason },
+        "a cell is away: its tasks wait, and it takes no new ones",
+      );
+      break;
+    case "refused":
+      log.error({ cell, reason: change.reason }, "a cell cannot be used");
+      break;
+    case "restored":
+      log.warn(
+        { cell, requeued: change.requeued },
+        "the data of a cell is older than it was: what it had under way begins anew",
+      );
+      break;
+  }
 }
 
 interface StartMonitoringOptions {

@@ -30,7 +30,6 @@ import { createIdSource, type IdSource } from "../tasks/id.ts";
 import { LogThrottle } from "../time/log-throttle.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import {
-  type CellChange,
   type DatabaseAddress,
   openBlobs,
   openLocalBlobs,
@@ -38,7 +37,7 @@ import {
   openTracing,
   shownDatabase,
 } from "./adapters.ts";
-import { measuredStorage, nodeMetrics, reportNotifier } from "./metrics.ts";
+import { measuredStorage, nodeMetrics, reportCells, reportNotifier } from "./metrics.ts";
 
 /** How long open connections may take to end after the drain. */
 export const CLOSE_GRACE_MS = 2_000;
@@ -92,7 +91,7 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   const { storage: unmeasured, notifier } = openStorage(config, {
     onWarning: (message) => log.warn({ database: shownDatabase(config.database) }, message),
     onNotifierState: reportNotifier(log, metrics),
-    onCell: (name, change) => logCell(log, name, change),
+    onCell: reportCells(log, metrics),
     migration: config.migrate,
     onMigrated: ({ from, to, copy }) =>
       from === 0
@@ -113,29 +112,6 @@ export async function openNode(config: NodeConfig, resources: AsyncDisposableSta
   const newId = createIdSource();
   const used = { storage, unmeasured, refusals, notifier };
   return { log, tracing, ...used, metrics, readers, now, newId };
-}
-
-function logCell(log: Log, cell: string, change: CellChange): void {
-  switch (change.state) {
-    case "up":
-      log.info({ cell }, "a cell answers");
-      break;
-    case "away":
-      log.error(
-        { cell, reason: change.reason },
-        "a cell is away: its tasks wait, and it takes no new ones",
-      );
-      break;
-    case "refused":
-      log.error({ cell, reason: change.reason }, "a cell cannot be used");
-      break;
-    case "restored":
-      log.warn(
-        { cell, requeued: change.requeued },
-        "the data of a cell is older than it was: what it had under way begins anew",
-      );
-      break;
-  }
 }
 
 /** Where a node keeps files, and the folders of its workers. */

@@ -62,6 +62,7 @@ export const LABELS = {
     help: "whether workers have it; `left_out` after workers ended on it again and again, or while other programs of the machine have it",
     values: ["free", "held", "left_out"],
   },
+  cell: { help: "name of the cell" },
   bound: { help: "limit that it was beyond", values: ["total", "address"] },
   decision: {
     help: "what became of an outward connection",
@@ -370,6 +371,14 @@ export const METRICS = {
     unit: "none",
     of: "node",
     labels: [],
+  }),
+  cellUp: declare({
+    name: "tessera_cell_up",
+    help: "Whether a cell answers the node; at 0, its tasks wait, and it takes no new ones",
+    kind: "gauge",
+    unit: "none",
+    of: "node",
+    labels: ["cell"],
   }),
   eventLoopDelay: declare({
     name: "tessera_event_loop_delay_seconds",

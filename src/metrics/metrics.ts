@@ -179,6 +179,11 @@ export class Metrics {
     this.#own.notifierUp.with()?.set(up ? 1 : 0, this.#now());
   }
 
+  /** Whether a cell, which has a part of the tasks, answers. */
+  cellObserved(cell: string, up: boolean): void {
+    this.#own.cellUp.with(cell)?.set(up ? 1 : 0, this.#now());
+  }
+
   /** An operation of the database has ended or failed. */
   storageOperationFinished(finished: {
     readonly operation: string;

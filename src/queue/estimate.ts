@@ -5,8 +5,10 @@
  */
 
 import { perSecond, TokenBucket } from "../collections/token-bucket.ts";
+import type { QueueCount } from "../storage/queues.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Task } from "../tasks/task.ts";
+import { SharedReads } from "../time/shared-reads.ts";
 
 /** The weight of the newest run in the mean: about the last 20 runs count. */
 const WEIGHT = 0.1;
@@ -117,10 +119,17 @@ export interface QueuePositionsOptions {
   readonly now: () => number;
 }
 
+/** How old the counts of a queue may be when a start is estimated. */
+const COUNTED_FOR_MS = 1_000;
+
 /** Looks up the positions of waiting tasks, at most 100 a second. */
 export class QueuePositions {
   readonly #options: QueuePositionsOptions;
   readonly #rateLimit: TokenBucket;
+  readonly #counts = new SharedReads<QueueCount[]>({
+    maxAgeMs: COUNTED_FOR_MS,
+    now: () => performance.now(),
+  });
 
   constructor(options: QueuePositionsOptions) {
     this.#options = options;
@@ -138,7 +147,7 @@ export class QueuePositions {
     const { storage, runTimes, slots: slotsOf, now } = this.#options;
     const [position, counts] = await Promise.all([
       storage.queuePosition({ deploymentId, taskId, nowMs: now(), limit: MAX_POSITION }),
-      storage.countTasks({ deploymentId }),
+      this.#counts.get(deploymentId, () => storage.countTasks({ deploymentId })),
     ]);
     if (position === undefined) {
       return undefined;

@@ -13,12 +13,15 @@
  */
 import type { Payload } from "../../protocol/messages.ts";
 import { HOME_CELL } from "../../tasks/id.ts";
+import { SharedReads } from "../../time/shared-reads.ts";
 import { prepared } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
+import type { QueueCount } from "../queues.ts";
 import type {
   Attempt,
   Claimed,
   DeleteOutcome,
+  NewTask,
   Placing,
   Storage,
   SubmitOutcome,
@@ -41,6 +44,9 @@ import {
 } from "./merge.ts";
 import { CellPlacement } from "./placement.ts";
 import { type Limited, QueuedElsewhere } from "./queued-elsewhere.ts";
+
+/** How old the counts of home may be when a claim leaves it out. */
+const COUNTED_AT_HOME_FOR_MS = 200;
 
 type ParametersOf<Name extends keyof Storage> = Storage[Name] extends
   | ((parameters: infer P) => unknown)
@@ -83,6 +89,11 @@ export class CellsStorage implements Storage {
   readonly #queued: QueuedElsewhere;
   /** Which database the next claim asks first. */
   #turn = 0;
+  /** What waits and runs at home, by the deployment. */
+  readonly #atHome = new SharedReads<QueueCount[]>({
+    maxAgeMs: COUNTED_AT_HOME_FOR_MS,
+    now: () => performance.now(),
+  });
 
   readonly cells: ReadonlySet<number>;
   readonly accounts: Storage["accounts"];
@@ -140,6 +151,9 @@ export class CellsStorage implements Storage {
           some.flatMap(({ leaseId }) => leaseId ?? []),
           storage.submitTasks({ tasks: limited.map(({ task }) => task) }),
         );
+        if (cell === HOME_CELL) {
+          this.#cameHome(some);
+        }
         return outcomes.map((outcome, at) =>
           outcome.outcome === "queue_full" ? ofAll(outcome, limited[at]) : outcome,
         );
@@ -155,6 +169,7 @@ export class CellsStorage implements Storage {
     const [limited] = await this.#queued.limit([end.task], HOME_CELL);
     const task = limited?.task ?? end.task;
     const fired = await this.#cells.home.fireSchedule({ ...firing, end: { ...end, task } });
+    this.#cameHome([task]);
     return fired?.outcome === "queue_full" ? ofAll(fired, limited) : fired;
   }
 
@@ -169,10 +184,14 @@ export class CellsStorage implements Storage {
   requestAbort = this.#ofTask("requestAbort");
   queuePosition = this.#ofTask("queuePosition");
 
-  /** Asks one database after the other, beginning with another each time, until it has what is wanted. */
+  /**
+   * Asks one database after the other, beginning with another each time, until it has what is wanted. Home is
+   * left out where it has no task of the endpoints.
+   */
   async claimTasks(parameters: ParametersOf<"claimTasks">): Promise<Claimed> {
-    const databases = [undefined, ...this.#cells.up];
-    this.#turn = (this.#turn + 1) % databases.length;
+    const atHome = await this.#mayBeAtHome(parameters);
+    const databases = [...(atHome ? [undefined] : []), ...this.#cells.up];
+    this.#turn = (this.#turn + 1) % Math.max(databases.length, 1);
     const inTurn = [...databases.slice(this.#turn), ...databases.slice(0, this.#turn)];
     const tasks: Claimed["tasks"][number][] = [];
     const later = new Map<string, number>();
@@ -207,7 +226,7 @@ export class CellsStorage implements Storage {
         break;
       }
     }
-    if (answers === 0) {
+    if (answers === 0 && failure !== undefined) {
       throw failure;
     }
     const short = new Set(wanted.map(({ endpoint }) => endpoint));
@@ -382,6 +401,35 @@ export class CellsStorage implements Storage {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#cells[Symbol.asyncDispose]();
+  }
+
+  /** Whether a claim may find a task at home, as counted a moment ago; one that runs may go back. */
+  async #mayBeAtHome({ deploymentId, claims }: ParametersOf<"claimTasks">): Promise<boolean> {
+    try {
+      const counts = await this.#atHome.get(deploymentId, () => this.#countAtHome(deploymentId));
+      return counts.some(
+        ({ endpoint, queued, running }) =>
+          queued + running > 0 && claims.some((claim) => claim.endpoint === endpoint),
+      );
+    } catch {
+      // The claim finds out whether home answers.
+      return true;
+    }
+  }
+
+  /** Tasks were stored at home, where none may have been a moment ago. */
+  #cameHome(tasks: readonly NewTask[]): void {
+    for (const deploymentId of new Set(tasks.map((task) => task.deploymentId))) {
+      this.#atHome
+        .again(deploymentId, () => this.#countAtHome(deploymentId))
+        .catch(() => {
+          // It is not kept: the next claim counts.
+        });
+    }
+  }
+
+  #countAtHome(deploymentId: string): Promise<QueueCount[]> {
+    return this.#cells.home.countTasks({ deploymentId });
   }
 
   /** Rejects where one of `needed` does not answer; others are left out then. */

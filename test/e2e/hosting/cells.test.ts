@@ -4,7 +4,10 @@ import { cellOfTaskId } from "../../../src/tasks/id.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import { Program, run } from "../cli/program.ts";
 import { newPostgres } from "../start/databases.ts";
+import { bearer } from "../start/platform.ts";
 import { artifact, call, until, World } from "./world.ts";
+
+const OPERATOR = "operator-token-of-this-test-0123456789";
 
 let server: PostgresServer;
 let env: Record<string, string>;
@@ -15,7 +18,7 @@ beforeEach(async () => {
   server = await startPostgres({ durable: true });
   const [database, a] = [await newPostgres(), await newPostgres()];
   env = { DATABASE_URL: database, TESSERA_CELLS: `a=${a},b=${server.url}` };
-  world = await World.start({ database, env });
+  world = await World.start({ database, env: { ...env, TESSERA_METRICS_TOKEN: OPERATOR } });
   program = new Program(["start", "--port", "0", "--data", world.folder.data], {
     cwd: world.folder.path,
     env,
@@ -26,6 +29,13 @@ afterEach(async () => {
   await world[Symbol.asyncDispose]();
   await server[Symbol.asyncDispose]();
 });
+
+/** Which cells answer the first node, by its metrics. */
+async function answering(): Promise<Record<string, string>> {
+  const res = await fetch(`${world.platform.url}/metrics`, { headers: bearer(OPERATOR) });
+  const lines = (await res.text()).matchAll(/^tessera_cell_up\{cell="(\w+)".*\} (\S+)/gm);
+  return Object.fromEntries([...lines].map(([, cell, up]) => [cell, up]));
+}
 
 async function cells(): Promise<Record<string, string>> {
   const args = ["admin", "cells", "--json", "--data", world.folder.data];
@@ -78,6 +88,7 @@ it("lose no task that was accepted, and go on with the other cell meanwhile", as
     expect((await fetch(`http://127.0.0.1:${node.started.port}/readyz`)).status).toBe(200);
   }
   expect(await cells()).toEqual({ home: "up", a: "up", b: "away" });
+  expect(await answering()).toEqual({ a: "1", b: "0" });
   const table = await run(["admin", "cells"], { cwd: world.folder.path, env });
   expect(table.stdout).toMatch(/^CELL +NUMBER +STATE/);
   expect(table.stderr).toMatch(/^b: cannot open the database postgres:/m);
@@ -93,4 +104,5 @@ it("lose no task that was accepted, and go on with the other cell meanwhile", as
     );
   }
   expect(await cells()).toEqual({ home: "up", a: "up", b: "up" });
+  expect(await answering()).toEqual({ a: "1", b: "1" });
 }, 120_000);

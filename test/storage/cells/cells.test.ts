@@ -6,7 +6,7 @@ import { CellsStorage } from "../../../src/storage/cells/storage.ts";
 import { type PostgresOptions, PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { unavailable } from "../../../src/storage/unavailable.ts";
-import { createIdSource, HOME_CELL } from "../../../src/tasks/id.ts";
+import { cellOfTaskId, createIdSource, HOME_CELL } from "../../../src/tasks/id.ts";
 import { SilentProxy } from "../../chaos/proxy.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import {
@@ -27,6 +27,7 @@ import {
 } from "../fixtures.ts";
 import { ask, newDatabase } from "../postgres/databases.ts";
 import { cellsStorage, databaseUrls, emptyDatabases } from "./databases.ts";
+import { guarded } from "./guarded.ts";
 
 const UNAVAILABLE = { reason: "STORAGE_UNAVAILABLE" };
 
@@ -553,6 +554,22 @@ describe("a cell that has carried out what it did not answer", () => {
       expect(await endAttempt(storage, attempt, success(1))).toMatchObject({ status: "success" });
     }
   });
+});
+
+test("a statement about a task of another cell is noticed, in the question and in the answer", async () => {
+  const { storage, cell } = await withCell();
+  await using _storage = storage;
+  const [inA, inB] = [newId(1), newId(2)];
+  await submit(storage, newTask(inA));
+  const a = guarded(cell, { cell: 1, cellOf: cellOfTaskId });
+  expect(await a.getTask(key(inA))).toMatchObject({ taskId: inA });
+  expect(() => a.getTask(key(inB))).toThrow(`has task ${inB} of cell 2`);
+  expect(() => a.deleteTasks({ ...key(inA), taskIds: [inA, inB], nowMs: NOW_MS })).toThrow(inB);
+  const b = guarded(cell, { cell: 2, cellOf: cellOfTaskId });
+  const listing = b.listTasks({ deploymentId: DEPLOYMENT, limit: 1 });
+  await expect(listing).rejects.toThrow(
+    `an answer (listTasks) of cell 2 has task ${inA} of cell 1`,
+  );
 });
 
 test("clocks of databases that differ by a minute end no lease, and each ends its own", async () => {

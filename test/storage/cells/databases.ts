@@ -3,8 +3,10 @@
 import type { CellsOptions } from "../../../src/storage/cells/cells.ts";
 import { CellsStorage } from "../../../src/storage/cells/storage.ts";
 import { type PostgresOptions, PostgresStorage } from "../../../src/storage/postgres/storage.ts";
+import { cellOfTaskId, HOME_CELL } from "../../../src/tasks/id.ts";
 import type { TestDatabase } from "../contract.ts";
 import { ask, newDatabase, serverUrl } from "../postgres/databases.ts";
+import { guarded } from "./guarded.ts";
 
 /** The addresses of home and of the cells `a` and `b`. */
 type Addresses = readonly [home: string, a: string, b: string];
@@ -45,20 +47,24 @@ export function databaseUrls(): Promise<Addresses> {
 
 type Options = Omit<CellsOptions, "home" | "cells">;
 
-/** A storage over the three, which is not started. */
+/** A storage over the three, which is not started. Each of them refuses tasks of another cell. */
 export async function cellsStorage(
   postgres: PostgresOptions,
   options: Options = {},
   addresses?: Addresses,
 ): Promise<CellsStorage> {
   const [home, a, b] = addresses ?? (await databaseUrls());
-  const of = (url: string): PostgresStorage =>
-    new PostgresStorage(url, { connections: 4, leaseClock: "caller", ...postgres });
+  const { cellOf = cellOfTaskId } = options;
+  const of = (url: string, cell: number): PostgresStorage =>
+    guarded(new PostgresStorage(url, { connections: 4, leaseClock: "caller", ...postgres }), {
+      cell,
+      cellOf,
+    });
   return new CellsStorage({
-    home: of(home),
+    home: of(home, HOME_CELL),
     cells: [
-      { name: "a", storage: of(a) },
-      { name: "b", storage: of(b) },
+      { name: "a", storage: of(a, 1) },
+      { name: "b", storage: of(b, 2) },
     ],
     ...options,
   });
@@ -79,14 +85,16 @@ export async function emptyDatabases(addresses?: Addresses): Promise<void> {
 /** Databases that no test uses now. */
 const free: Addresses[] = [];
 
-/** Empty databases whose tasks are all in one cell. */
-export function databasesWithTasksIn(cell: number): () => Promise<TestDatabase> {
+/** Empty databases whose tasks are where this says. */
+export function databasesWithTasksIn(
+  cellOf: (taskId: string) => number,
+): () => Promise<TestDatabase> {
   return async () => {
     const addresses = free.pop() ?? (await newDatabases());
     await emptyDatabases(addresses);
     return {
       async open() {
-        const storage = await cellsStorage({}, { cellOf: () => cell }, addresses);
+        const storage = await cellsStorage({}, { cellOf }, addresses);
         await storage.start();
         return storage;
       },

@@ -165,3 +165,14 @@ export function differences<Message>(
     removedIds: [...sent.keys()].filter((id) => !next.has(id)),
   };
 }
+
+/** Tells of deployments by what is new or has changed of them, and the ids of those that are gone. */
+export const tellingDeployments = {
+  changeOf<Message>(sent: ShownById<Message> | undefined, next: ShownById<Message>) {
+    const { changed, removedIds } = differences(sent, next);
+    return sent !== undefined && changed.length === 0 && removedIds.length === 0
+      ? undefined
+      : { deployments: changed, removedDeploymentIds: removedIds };
+  },
+  unchanged: () => ({}),
+};

@@ -13,9 +13,7 @@ import { CliError, usageError } from "./failure.ts";
 import { isInstalled } from "./npx.ts";
 import { type TargetFlags, targetCommand } from "./target.ts";
 
-export function clientCommand(actions: CloudActions): Command {
-  return group("client", "Make clients of deployments.", [generateCommand(actions)]);
-}
+export const clientCommand = group("client", "Make clients of deployments.", [generateCommand]);
 
 const LANGUAGES = { typescript: clientSource, python: pythonClientSource } satisfies Record<
   string,

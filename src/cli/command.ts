@@ -47,6 +47,8 @@ export interface CallFlags {
   readonly organization?: string;
   /** For commands that work without a login. */
   readonly endpoint?: string;
+  /** Of a command that asks (`asks`): the answer. */
+  readonly yes?: boolean;
 }
 
 interface RunParts {
@@ -69,10 +71,12 @@ export class CommandRun {
   /** The value of `--organization`; empty for the token's own organization. */
   readonly organization: string;
   readonly #jsonText: typeof jsonText;
+  readonly #yes: boolean | undefined;
   #principal: Promise<Principal> | undefined;
 
   private constructor(actions: CloudActions, { context, client, flags, jsonText }: RunParts) {
     this.#jsonText = jsonText;
+    this.#yes = flags.yes;
     this.environment = actions.readEnvironment();
     this.context = context;
     this.loggedIn = context.apiToken !== "";
@@ -122,6 +126,11 @@ export class CommandRun {
     }
   }
 
+  /** Requires confirmation, by prompt or `--yes`, for an action that cannot be undone. */
+  async insist(message: string): Promise<void> {
+    await this.terminal.insist(message, this.#yes);
+  }
+
   /** Reports success, except in JSON output. */
   done(text: string): void {
     if (this.output === "table") {
@@ -130,19 +139,45 @@ export class CommandRun {
   }
 }
 
-interface CommandOptions<Flags extends CallFlags> {
+interface CommandOptions<Flags> {
   readonly description: string;
   /** Arguments in commander's notation (`<token>`, `[name]`), with descriptions. */
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   /** The command's own options. */
   readonly options?: readonly Option[];
+  /** It asks before it acts, unless `--yes` answers. Default: false. */
+  readonly asks?: boolean;
   /** Example lines, without the prompt. */
   readonly examples: readonly string[];
   run(call: CommandRun, flags: Flags, args: readonly string[]): Promise<void>;
 }
 
+interface DeletionOptions extends Pick<CommandOptions<object>, "description" | "examples"> {
+  readonly argument: readonly [name: string, description: string];
+  /** The kind of thing, such as `budget`. */
+  readonly thing: string;
+  readonly remove: (call: CommandRun, name: string) => Promise<unknown>;
+}
+
+/** Creates `delete` for a kind of thing that an organization has by name; it asks first. */
+export function deletion(
+  actions: CloudActions,
+  { argument, thing, remove, ...options }: DeletionOptions,
+): Command {
+  return callCommand("delete", actions, {
+    ...options,
+    arguments: [argument],
+    asks: true,
+    run: async (call, _flags, [name = ""]) => {
+      await call.insist(`Delete the ${thing} ${name}?`);
+      await remove(call, name);
+      call.done(`Deleted the ${thing} ${name}`);
+    },
+  });
+}
+
 /** Creates a command that calls the platform of the login. */
-export function callCommand<Flags extends CallFlags>(
+export function callCommand<Flags extends object = object>(
   name: string,
   actions: CloudActions,
   options: CommandOptions<Flags>,
@@ -154,6 +189,9 @@ export function callCommand<Flags extends CallFlags>(
   for (const option of options.options ?? []) {
     command.addOption(option);
   }
+  if (options.asks) {
+    command.addOption(YES);
+  }
   return command
     .addOption(option("--organization <name>", "the organization (default: the token's own)"))
     .addOption(outputOption())
@@ -161,7 +199,7 @@ export function callCommand<Flags extends CallFlags>(
     .addHelpText("after", examplesText(options.examples))
     .action(async (...given: readonly unknown[]) => {
       const command = given.at(-1) as Command;
-      const flags = command.opts<Flags>();
+      const flags = command.opts<Flags & CallFlags>();
       const call = await CommandRun.begin(actions, flags);
       try {
         await options.run(call, flags, command.args);
@@ -174,13 +212,19 @@ export function callCommand<Flags extends CallFlags>(
     });
 }
 
-/** Creates a command that only groups subcommands. */
-export function group(name: string, description: string, commands: readonly Command[]): Command {
-  const command = new Command(name).description(description).addHelpText("after", EXIT_CODES);
-  for (const below of commands) {
-    command.addCommand(below);
-  }
-  return command;
+/** What makes a command that only groups the commands that these make. */
+export function group<Actions = CloudActions>(
+  name: string,
+  description: string,
+  commands: readonly ((actions: Actions) => Command)[],
+): (actions: Actions) => Command {
+  return (actions) => {
+    const command = new Command(name).description(description).addHelpText("after", EXIT_CODES);
+    for (const below of commands) {
+      command.addCommand(below(actions));
+    }
+    return command;
+  };
 }
 
 /** Formats the examples for a command's help. */
@@ -212,7 +256,3 @@ export function repeatable(flags: string, description: string): Option {
 }
 
 export const YES = option("-y, --yes", "do not ask for confirmation");
-
-export interface YesFlags extends CallFlags {
-  readonly yes?: boolean;
-}

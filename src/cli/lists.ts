@@ -6,10 +6,10 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import { InvalidArgumentError, type Option } from "commander";
-import { type CallFlags, type CommandRun, option } from "./command.ts";
+import { type CommandRun, option } from "./command.ts";
 import type { Table } from "./table.ts";
 
-export interface ListFlags extends CallFlags {
+export interface ListFlags {
   readonly limit: number;
   readonly pageToken?: string;
 }

@@ -1,15 +1,9 @@
 /** `tessera open`: opens the console, or the page of a deployment in it, in the browser. */
 import type { Command } from "commander";
 import { openBrowser } from "./browser.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-} from "./command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "./command.ts";
 
-interface OpenFlags extends CallFlags {
+interface OpenFlags {
   /** False for `--no-browser`. */
   readonly browser: boolean;
 }

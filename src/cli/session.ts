@@ -5,11 +5,11 @@
  */
 import type { CallOptions } from "@connectrpc/connect";
 import { createTesseraClient, errorFacts, type TesseraClient } from "../client/index.ts";
-import { type CallFlags, CLI_CALL_TIMEOUT_MS, type CommandRun, option } from "./command.ts";
+import { CLI_CALL_TIMEOUT_MS, type CommandRun, option } from "./command.ts";
 import { describeFailure } from "./describe.ts";
 import { CliError, usageError } from "./failure.ts";
 
-export interface SessionFlags extends CallFlags {
+export interface SessionFlags {
   readonly email?: string;
   readonly passwordStdin?: boolean;
 }

@@ -13,7 +13,13 @@ import {
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import { memberOf } from "../../server/rpc/engine/caller.ts";
 import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
-import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
+import {
+  Followers,
+  type ShownById,
+  shownById,
+  type Telling,
+  tellingDeployments,
+} from "../follow.ts";
 import type { Describe } from "./describe.ts";
 import { deploymentNotFound } from "./refusals.ts";
 
@@ -39,20 +45,10 @@ export function watchDeployments(accounts: DeploymentLists, describe: Describe):
       );
     };
     const forMs = followFor && durationMs(followFor);
-    const telling = deployment === "" ? ALL : tellingOf(deployment);
+    const telling = deployment === "" ? tellingDeployments : tellingOf(deployment);
     yield* followers.follow({ organizationId, key: organizationId, read, forMs, signal }, telling);
   };
 }
-
-const ALL: DeploymentTelling = {
-  changeOf(sent, next) {
-    const { changed, removedIds } = differences(sent, next);
-    return sent !== undefined && changed.length === 0 && removedIds.length === 0
-      ? undefined
-      : { deployments: changed, removedDeploymentIds: removedIds };
-  },
-  unchanged: () => ({}),
-};
 
 /** Tells of the deployment that has this name at first, until it is deleted. */
 function tellingOf(name: string): DeploymentTelling {
@@ -66,8 +62,8 @@ function tellingOf(name: string): DeploymentTelling {
     return new Map(one && [[id, one]]);
   };
   return {
-    changeOf: (sent, next) => ALL.changeOf(sent && only(sent), only(next)),
-    unchanged: ALL.unchanged,
+    changeOf: (sent, next) => tellingDeployments.changeOf(sent && only(sent), only(next)),
+    unchanged: tellingDeployments.unchanged,
     isOver: (state) => only(state).size === 0,
   };
 }

@@ -3,12 +3,11 @@
  * have. Each node says what it wants for its share of the load; what other nodes have reported is
  * up to five seconds old.
  */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ContextValues, ServiceImpl } from "@connectrpc/connect";
 import {
   type LauncherService,
-  type WatchWorkersWantedResponseSchema,
   type WorkersWanted,
   WorkersWantedSchema,
 } from "../../../gen/tessera/v1/launcher_pb.js";
@@ -16,7 +15,7 @@ import { launches } from "../../auth/permissions.ts";
 import type { TokenPrincipal } from "../../auth/principal.ts";
 import type { DeploymentRecord } from "../../storage/accounts/organizations.ts";
 import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
-import { differences, Followers, type ShownById, shownById, type Telling } from "../follow.ts";
+import { Followers, type ShownById, shownById, tellingDeployments } from "../follow.ts";
 import { type AllWorkersOptions, allWorkersOf } from "../machine/machine.ts";
 
 export interface WantedOptions extends AllWorkersOptions {
@@ -24,16 +23,6 @@ export interface WantedOptions extends AllWorkersOptions {
 }
 
 type State = ShownById<WorkersWanted>;
-
-const TELLING: Telling<State, MessageInitShape<typeof WatchWorkersWantedResponseSchema>> = {
-  changeOf(sent, next) {
-    const { changed, removedIds } = differences(sent, next);
-    return sent !== undefined && changed.length === 0 && removedIds.length === 0
-      ? undefined
-      : { deployments: changed, removedDeploymentIds: removedIds };
-  },
-  unchanged: () => ({}),
-};
 
 /** The implementation of WatchWorkersWanted. */
 export function watchWorkersWanted(
@@ -58,7 +47,7 @@ export function watchWorkersWanted(
     const { allDeployments, deployments } = token;
     const key = JSON.stringify([tokenId, allDeployments, deployments]);
     const forMs = followFor && durationMs(followFor);
-    yield* followers.follow({ organizationId, key, read, forMs, signal }, TELLING);
+    yield* followers.follow({ organizationId, key, read, forMs, signal }, tellingDeployments);
   };
 }
 

@@ -10,16 +10,7 @@ import {
   ListAlertsResponseSchema,
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  option,
-  repeatable,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, deletion, group, option, repeatable } from "../command.ts";
 import { parseDuration, shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
@@ -41,7 +32,7 @@ const KINDS: Readonly<Record<string, AlertKind>> = {
   "budget-used": AlertKind.BUDGET_USED,
 };
 
-interface RuleFlags extends CallFlags {
+interface RuleFlags {
   readonly threshold?: string;
   readonly deployment?: readonly string[];
   readonly receiver?: readonly string[];
@@ -58,20 +49,22 @@ const RULE_OPTIONS = [
   ),
 ];
 
-export function alertCommand(actions: CloudActions): Command {
-  return group("alert", "Be told when something is wrong, and when it is over.", [
-    listCommand(actions),
-    createCommand(actions),
-    updateCommand(actions),
-    silenceCommand(actions),
-    deleteCommand(actions),
-    historyCommand(actions),
-    receiverCommand(actions),
-  ]);
-}
+export const alertCommand = group(
+  "alert",
+  "Be told when something is wrong, and when it is over.",
+  [
+    listCommand,
+    createCommand,
+    updateCommand,
+    silenceCommand,
+    deleteCommand,
+    historyCommand,
+    receiverCommand,
+  ],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the alert rules of the organization, and how many of their alerts fire.",
     examples: ["tessera alert list"],
     run: async (call) => {
@@ -142,43 +135,34 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function silenceCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags & { readonly for?: string; readonly end?: boolean }>(
-    "silence",
-    actions,
-    {
-      description:
-        "Send nothing about a rule for a while. What still fires at the end is told then.",
-      arguments: [NAME],
-      options: [
-        option("--for <duration>", "for how long (default: 1h)").conflicts("end"),
-        option("--end", "end a silence now"),
-      ],
-      examples: ["tessera alert silence slow", "tessera alert silence slow --for 4h"],
-      run: async (call, { for: text, end }, [name = ""]) => {
-        const { organization, client } = call;
-        const ms = end ? 0 : text === undefined ? undefined : parseDuration("--for", text);
-        const silenced = await client.alerts.silenceAlertRule({
-          ...{ organization, name },
-          ...(ms !== undefined && { duration: toDuration(ms) }),
-        });
-        call.show(AlertRuleSchema, silenced, ruleText);
-      },
+  return callCommand<{ readonly for?: string; readonly end?: boolean }>("silence", actions, {
+    description: "Send nothing about a rule for a while. What still fires at the end is told then.",
+    arguments: [NAME],
+    options: [
+      option("--for <duration>", "for how long (default: 1h)").conflicts("end"),
+      option("--end", "end a silence now"),
+    ],
+    examples: ["tessera alert silence slow", "tessera alert silence slow --for 4h"],
+    run: async (call, { for: text, end }, [name = ""]) => {
+      const { organization, client } = call;
+      const ms = end ? 0 : text === undefined ? undefined : parseDuration("--for", text);
+      const silenced = await client.alerts.silenceAlertRule({
+        ...{ organization, name },
+        ...(ms !== undefined && { duration: toDuration(ms) }),
+      });
+      call.show(AlertRuleSchema, silenced, ruleText);
     },
-  );
+  });
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return deletion(actions, {
     description: "Delete an alert rule. What fires of it clears.",
-    arguments: [NAME],
-    options: [YES],
+    argument: NAME,
+    thing: "alert rule",
     examples: ["tessera alert delete slow --yes"],
-    run: async (call, { yes }, [name = ""]) => {
-      const { organization, client } = call;
-      await call.terminal.insist(`Delete the alert rule ${name}?`, yes);
-      await client.alerts.deleteAlertRule({ organization, name });
-      call.done(`Deleted the alert rule ${name}`);
-    },
+    remove: ({ client, organization }, name) =>
+      client.alerts.deleteAlertRule({ organization, name }),
   });
 }
 

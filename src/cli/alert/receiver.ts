@@ -13,14 +13,12 @@ import {
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
 import {
-  type CallFlags,
   type CloudActions,
   type CommandRun,
   callCommand,
+  deletion,
   group,
   option,
-  YES,
-  type YesFlags,
 } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
@@ -53,21 +51,19 @@ const EVENTS: Readonly<Record<string, AlertTransition>> = {
   "alert.cleared": AlertTransition.CLEARED,
 };
 
-export function receiverCommand(actions: CloudActions): Command {
-  return group("receiver", "See and change who hears of alerts.", [
-    listCommand(actions),
-    createCommand(actions),
-    updateCommand(actions),
-    rotateCommand(actions),
-    testCommand(actions),
-    deleteCommand(actions),
-    deliveriesCommand(actions),
-    redeliverCommand(actions),
-  ]);
-}
+export const receiverCommand = group("receiver", "See and change who hears of alerts.", [
+  listCommand,
+  createCommand,
+  updateCommand,
+  rotateCommand,
+  testCommand,
+  deleteCommand,
+  deliveriesCommand,
+  redeliverCommand,
+]);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the receivers of alerts.",
     examples: ["tessera alert receiver list"],
     run: async (call) => {
@@ -81,7 +77,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function createCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("create", actions, {
+  return callCommand("create", actions, {
     description:
       "Make a receiver of alerts. The secret of the signatures of a webhook is shown once.",
     arguments: [
@@ -144,7 +140,7 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function rotateCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
+  return callCommand<{ readonly grace?: string }>("rotate", actions, {
     description: ROTATE_DESCRIPTION,
     arguments: [NAME],
     options: [GRACE],
@@ -161,7 +157,7 @@ function rotateCommand(actions: CloudActions): Command {
 }
 
 function testCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("test", actions, {
+  return callCommand("test", actions, {
     description: "Send a message of the type alert.test, and show what the receiver answers.",
     arguments: [NAME],
     examples: ["tessera alert receiver test app"],
@@ -174,17 +170,13 @@ function testCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return deletion(actions, {
     description: "Delete a receiver of alerts that no rule has. What waits for it is not sent.",
-    arguments: [NAME],
-    options: [YES],
+    argument: NAME,
+    thing: "receiver of alerts",
     examples: ["tessera alert receiver delete app --yes"],
-    run: async (call, { yes }, [name = ""]) => {
-      const { organization, client } = call;
-      await call.terminal.insist(`Delete the receiver of alerts ${name}?`, yes);
-      await client.alerts.deleteAlertReceiver({ organization, name });
-      call.done(`Deleted the receiver of alerts ${name}`);
-    },
+    remove: ({ client, organization }, name) =>
+      client.alerts.deleteAlertReceiver({ organization, name }),
   });
 }
 
@@ -214,7 +206,7 @@ function deliveriesCommand(actions: CloudActions): Command {
 }
 
 function redeliverCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("redeliver", actions, {
+  return callCommand("redeliver", actions, {
     description: "Send a delivery again, under the id that it has, and show what is answered.",
     arguments: [["<delivery>", "its id, from `tessera alert receiver deliveries`"]],
     examples: [

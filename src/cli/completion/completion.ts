@@ -1,4 +1,5 @@
 /** `tessera completion`: writes the script with which a shell completes the program's commands. */
+
 import { Argument, Command } from "commander";
 import type { CloudActions } from "../command.ts";
 import { EXIT_CODES } from "../failure.ts";

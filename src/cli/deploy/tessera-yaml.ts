@@ -6,6 +6,7 @@
 import { readFile, stat } from "node:fs/promises";
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
+import type { ProgramService } from "../../artifacts/program.ts";
 import type { ScheduleSchema } from "../../client/index.ts";
 import {
   faultOfLabel,
@@ -45,18 +46,7 @@ export interface TesseraFile {
 export type GivenSchedule = MessageInitShape<typeof ScheduleSchema>;
 
 /** A program that listens on a port of its own. */
-interface GivenProgram {
-  readonly command: readonly string[];
-  readonly port?: number;
-  readonly health?: string;
-  readonly timeout?: string;
-  readonly concurrency?: number;
-  readonly concurrencyPerKey?: number;
-  readonly ratePerKey?: string;
-  readonly queue?: boolean;
-  readonly metrics?: string;
-  readonly openapi?: string;
-}
+type GivenProgram = Omit<ProgramService, "name" | "source" | "folder">;
 
 /** Models by the names that the service has for them. */
 export interface GivenModels {

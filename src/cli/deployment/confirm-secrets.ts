@@ -1,20 +1,21 @@
 /** `tessera deployment confirm-secrets`: gives secrets to what somebody else has deployed. */
 import type { Command } from "commander";
 import type { Deployment, Revision } from "../../client/index.ts";
-import { type CloudActions, type CommandRun, callCommand, YES, type YesFlags } from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "./state.ts";
 import { NAME } from "./view.ts";
 
 export function confirmSecretsCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags & WaitFlags>("confirm-secrets", actions, {
+  return callCommand<WaitFlags>("confirm-secrets", actions, {
     description:
       "Give a deployment's secrets to code and variables from somebody who may not use them. Shows first what would have them. For admins, and tokens of the organization.",
     arguments: [NAME],
-    options: [YES, NO_WAIT],
+    options: [NO_WAIT],
+    asks: true,
     examples: ["tessera deployment confirm-secrets summarizer"],
-    run: async (call, { yes, wait }, [name = ""]) => {
+    run: async (call, { wait }, [name = ""]) => {
       const { organization, client } = call;
       const deployment = await client.deployments.getDeployment({ organization, deployment: name });
       const { targetRevision, secretsWithheld, version } = deployment;
@@ -25,7 +26,7 @@ export function confirmSecretsCommand(actions: CloudActions): Command {
       const revision = await targetOf(call, deployment);
       call.terminal.say(reviewOf(deployment, revision));
       const what = `revision ${targetRevision} of ${name} with these variables`;
-      await call.terminal.insist(`Give ${what} its secrets?`, yes);
+      await call.insist(`Give ${what} its secrets?`);
       // The version is that of what was shown: nothing else is confirmed.
       const request = { organization, deployment: name, version };
       const confirmed = await client.deployments.confirmSecrets(request);

@@ -1,15 +1,7 @@
 /** `tessera deployment`: lists, shows, changes and deletes deployments. */
 import type { Command } from "commander";
 import { ListDeploymentsResponseSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  option,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, group, option } from "../command.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { confirmSecretsCommand } from "./confirm-secrets.ts";
@@ -21,32 +13,30 @@ import { updateCommand } from "./update.ts";
 import { deploymentTable, NAME, showDeployment } from "./view.ts";
 import { watchCommand } from "./watch.ts";
 
-export function deploymentCommand(actions: CloudActions): Command {
-  return group(
-    "deployment",
-    "See, change, stop and delete deployments; tessera deploy makes them.",
-    [
-      createCommand(actions),
-      listCommand(actions),
-      getCommand(actions),
-      watchCommand(actions),
-      updateCommand(actions),
-      revisionsCommand(actions),
-      compareCommand(actions),
-      rollbackCommand(actions),
-      confirmSecretsCommand(actions),
-      stopCommand(actions),
-      startCommand(actions),
-      pauseCommand(actions),
-      resumeCommand(actions),
-      logsCommand(actions),
-      metricsCommand(actions),
-      deleteCommand(actions),
-    ],
-  );
-}
+export const deploymentCommand = group(
+  "deployment",
+  "See, change, stop and delete deployments; tessera deploy makes them.",
+  [
+    createCommand,
+    listCommand,
+    getCommand,
+    watchCommand,
+    updateCommand,
+    revisionsCommand,
+    compareCommand,
+    rollbackCommand,
+    confirmSecretsCommand,
+    stopCommand,
+    startCommand,
+    pauseCommand,
+    resumeCommand,
+    logsCommand,
+    metricsCommand,
+    deleteCommand,
+  ],
+);
 
-interface CreateFlags extends CallFlags {
+interface CreateFlags {
   readonly authorization?: boolean;
 }
 
@@ -92,7 +82,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function getCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("get", actions, {
+  return callCommand("get", actions, {
     description: "Show how a deployment fares, how it runs and where it is called.",
     arguments: [NAME_OR_HERE],
     examples: ["tessera deployment get summarizer"],
@@ -107,7 +97,7 @@ function getCommand(actions: CloudActions): Command {
   });
 }
 
-interface DeleteFlags extends YesFlags {
+interface DeleteFlags {
   readonly force?: boolean;
 }
 
@@ -115,12 +105,13 @@ function deleteCommand(actions: CloudActions): Command {
   return callCommand<DeleteFlags>("delete", actions, {
     description: "Delete a deployment with its revisions, secrets, logs and tasks.",
     arguments: [NAME],
-    options: [option("--force", "also while tasks are queued or running, which are lost"), YES],
+    options: [option("--force", "also while tasks are queued or running, which are lost")],
+    asks: true,
     examples: ["tessera deployment delete summarizer"],
-    run: async (call, { yes, force = false }, [name = ""]) => {
+    run: async (call, { force = false }, [name = ""]) => {
       const { organization } = call;
       const lost = force ? ", and lose the tasks that are queued or running" : "";
-      await call.terminal.insist(`Delete deployment ${name}${lost}?`, yes);
+      await call.insist(`Delete deployment ${name}${lost}?`);
       await call.client.deployments.deleteDeployment({ organization, deployment: name, force });
       call.done(`Deleted deployment ${name}`);
     },

@@ -6,20 +6,14 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError } from "commander";
 import { type DeploymentLogLine, DeploymentLogLineSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
 import { followStream, type StreamProgress } from "../reconnect.ts";
 import { parsePastMoment } from "../times.ts";
 
-interface LogsFlags extends CallFlags {
+interface LogsFlags {
   readonly follow?: boolean;
   readonly tail: number;
   readonly search?: string;

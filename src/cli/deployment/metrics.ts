@@ -9,12 +9,12 @@ import {
   Statistic,
 } from "../../client/index.ts";
 import { inUnits } from "../../collections/sizes.ts";
-import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { type CloudActions, callCommand, option, repeatable } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { type Table, table } from "../table.ts";
 
-interface MetricsFlags extends CallFlags {
+interface MetricsFlags {
   readonly since: string;
   readonly metric?: readonly string[];
   readonly select?: readonly string[];

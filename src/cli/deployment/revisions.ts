@@ -7,7 +7,7 @@ import {
   ListRevisionsResponseSchema,
 } from "../../client/index.ts";
 import { inUnits } from "../../collections/sizes.ts";
-import { type CallFlags, type CloudActions, callCommand, option } from "../command.ts";
+import { type CloudActions, callCommand, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { NAME_OR_HERE, nameOrHere } from "../here.ts";
 import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
@@ -35,7 +35,7 @@ export function revisionsCommand(actions: CloudActions): Command {
   });
 }
 
-interface RollbackFlags extends CallFlags, WaitFlags {
+interface RollbackFlags extends WaitFlags {
   readonly to?: number;
 }
 
@@ -70,7 +70,7 @@ export function rollbackCommand(actions: CloudActions): Command {
 }
 
 export function compareCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("compare", actions, {
+  return callCommand("compare", actions, {
     description: "Show what a revision changed in the code since another one.",
     arguments: [
       NAME,

@@ -13,7 +13,7 @@ import {
   WorkerPlace,
 } from "../../client/index.ts";
 import { MAX_READY_TIMEOUT_MS } from "../building.ts";
-import { type CallFlags, option, repeatable } from "../command.ts";
+import { option, repeatable } from "../command.ts";
 import { shortTime } from "../durations.ts";
 import { usageError } from "../failure.ts";
 
@@ -24,7 +24,7 @@ export type GivenSettings = Omit<
 >;
 
 /** The flags of settings, by their names in camel case. */
-export interface SettingsFlags extends CallFlags {
+export interface SettingsFlags {
   readonly authorization?: boolean;
   readonly env?: readonly string[];
   readonly require?: readonly string[];

@@ -1,18 +1,12 @@
 /** `tessera deployment stop` and `start`, with waiting for the roll-out, and `pause` and `resume`. */
 import type { Command } from "commander";
 import type { Deployment } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { ProgressLine } from "../progress.ts";
 import { waitForRollout } from "./rollout.ts";
 import { NAME, showDeployment, statusText } from "./view.ts";
 
-export interface WaitFlags extends CallFlags {
+export interface WaitFlags {
   /** False with `--no-wait`. */
   readonly wait: boolean;
 }
@@ -20,7 +14,7 @@ export interface WaitFlags extends CallFlags {
 export const NO_WAIT = option("--no-wait", "do not wait until it is ready");
 
 export function stopCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("stop", actions, {
+  return callCommand("stop", actions, {
     description:
       "Stop a deployment once what runs is finished. Tasks stay queued; calls are refused.",
     arguments: [NAME],
@@ -56,7 +50,7 @@ export function startCommand(actions: CloudActions): Command {
 const ENDPOINT = ["<endpoint>", "a task endpoint, or the path of a mounted server"] as const;
 
 export function pauseCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("pause", actions, {
+  return callCommand("pause", actions, {
     description: "Start no more tasks of an endpoint. Calls are taken and wait; what runs goes on.",
     arguments: [NAME, ENDPOINT],
     examples: ["tessera deployment pause summarizer summarize"],
@@ -69,7 +63,7 @@ export function pauseCommand(actions: CloudActions): Command {
 }
 
 export function resumeCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("resume", actions, {
+  return callCommand("resume", actions, {
     description: "Start the tasks of an endpoint again that was paused.",
     arguments: [NAME, ENDPOINT],
     examples: ["tessera deployment resume summarizer summarize"],

@@ -10,14 +10,14 @@ import {
   type WatchDeploymentsResponse,
   WatchDeploymentsResponseSchema,
 } from "../../client/index.ts";
-import { type CallFlags, type CloudActions, type CommandRun, callCommand } from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand } from "../command.ts";
 import { jsonText } from "../output.ts";
 import { plain } from "../plain.ts";
 import { followStream, type StreamProgress } from "../reconnect.ts";
 import { revisionText, statusText, workersText } from "./view.ts";
 
 export function watchCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("watch", actions, {
+  return callCommand("watch", actions, {
     description:
       "Show the deployments, or one, and each change of their state, until Ctrl-C or the end of the one.",
     arguments: [["[name]", "only this deployment"]],

@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { type ListLaunchesResponse, ListLaunchesResponseSchema } from "../../client/index.ts";
 import type { Flags } from "../../config/settings.ts";
-import { type CallFlags, type CloudActions, callCommand, type Surroundings } from "../command.ts";
+import { type CloudActions, callCommand, type Surroundings } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { plain } from "../plain.ts";
 import { addSettings } from "../settings.ts";
@@ -74,7 +74,7 @@ async function run(
 
 /** `tessera launcher status`: what launchers do for the deployments of an organization. */
 function launcherStatusCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("status", actions, {
+  return callCommand("status", actions, {
     description:
       "Show what launchers do: how many workers each deployment wants from other machines, and which machines start, have joined or fail, and why.",
     examples: ["tessera launcher status", "tessera launcher status -o json"],

@@ -33,13 +33,11 @@ const LOGIN_NOTE = `
 processes, and to the shell's history: --api-token - reads it from standard
 input, and without the option it is asked for.`;
 
-export function cloudCommand(actions: CloudActions): Command {
-  return group("cloud", "Log in to a platform, and out of it.", [
-    loginCommand(actions),
-    logoutCommand(actions),
-    currentContextCommand(actions),
-  ]);
-}
+export const cloudCommand = group("cloud", "Log in to a platform, and out of it.", [
+  loginCommand,
+  logoutCommand,
+  currentContextCommand,
+]);
 
 function loginCommand(actions: CloudActions): Command {
   return new Command("login")

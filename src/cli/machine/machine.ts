@@ -7,23 +7,25 @@ import {
   MachineSchema,
 } from "../../client/index.ts";
 import { inUnits } from "../../collections/sizes.ts";
-import { type CallFlags, type CloudActions, callCommand, group } from "../command.ts";
+import { type CloudActions, callCommand, group } from "../command.ts";
 import { moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
 
 const NAME = ["<machine>", "the name of a machine that has joined"] as const;
 
-export function machineCommand(actions: CloudActions): Command {
-  return group("machine", "See the machines that run workers, and drain those that joined.", [
-    listCommand(actions),
-    changeCommand(actions, "drain"),
-    changeCommand(actions, "resume"),
-  ]);
-}
+export const machineCommand = group(
+  "machine",
+  "See the machines that run workers, and drain those that joined.",
+  [
+    listCommand,
+    (actions) => changeCommand(actions, "drain"),
+    (actions) => changeCommand(actions, "resume"),
+  ],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description:
       "List the nodes with workers of the organization, and the machines that have joined, with their load.",
     examples: ["tessera machine list", "tessera machine list -o json"],
@@ -40,7 +42,7 @@ function listCommand(actions: CloudActions): Command {
 
 function changeCommand(actions: CloudActions, verb: "drain" | "resume"): Command {
   const isDrained = verb === "drain";
-  return callCommand<CallFlags>(verb, actions, {
+  return callCommand(verb, actions, {
     description: isDrained
       ? "Have a machine that joined take no new calls, also after its restart; those under way end as they would."
       : "Take a drained machine back.",

@@ -5,13 +5,7 @@ import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import type { IndexedFile } from "../../artifacts/index-file.ts";
 import { ModelState, type ModelVersion, ModelVersionSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { CliError, usageError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
 import { pushFolder } from "../push-model.ts";
@@ -19,7 +13,7 @@ import { versionText } from "./view.ts";
 
 const NAME = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
-interface PushFlags extends CallFlags {
+interface PushFlags {
   readonly name?: string;
 }
 
@@ -56,7 +50,7 @@ async function push(call: CommandRun, model: string, folder: string): Promise<Mo
 }
 
 export function pullCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("pull", actions, {
+  return callCommand("pull", actions, {
     description: "Write a version of a model into a new folder.",
     arguments: [
       ["<model>", "the model's name, with @ and a version (default: the newest that is ready)"],

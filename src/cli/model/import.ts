@@ -1,13 +1,7 @@
 /** `tessera model import`: has the platform fetch a model, and follows it. */
 import type { Command } from "commander";
 import { ModelState, type ModelVersion, ModelVersionSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CommandRun,
-  callCommand,
-  option,
-  type Surroundings,
-} from "../command.ts";
+import { type CommandRun, callCommand, option, type Surroundings } from "../command.ts";
 import { hubToken } from "../deploy/models.ts";
 import { readSecrets } from "../deploy/secrets.ts";
 import { CliError } from "../failure.ts";
@@ -15,7 +9,7 @@ import { ProgressLine } from "../progress.ts";
 import { followStream } from "../reconnect.ts";
 import { stateText, versionText } from "./view.ts";
 
-interface ImportFlags extends CallFlags {
+interface ImportFlags {
   readonly name?: string;
   readonly tokenFile?: string;
   /** False with `--no-wait`. */

@@ -1,30 +1,17 @@
 /** `tessera model`: weights by name, in versions. */
 import type { Command } from "commander";
 import { ListModelsResponseSchema, ModelSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  type Surroundings,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, group } from "../command.ts";
 import { LIST_OPTIONS, type ListFlags, showPages } from "../lists.ts";
 import { parseVersion, pullCommand, pushCommand } from "./files.ts";
 import { importCommand } from "./import.ts";
 import { modelTable, versionTable } from "./view.ts";
 
-export function modelCommand(surroundings: Surroundings): Command {
-  return group("model", "Push, import, see and delete models: weights by name, in versions.", [
-    pushCommand(surroundings),
-    importCommand(surroundings),
-    listCommand(surroundings),
-    getCommand(surroundings),
-    pullCommand(surroundings),
-    deleteCommand(surroundings),
-  ]);
-}
+export const modelCommand = group(
+  "model",
+  "Push, import, see and delete models: weights by name, in versions.",
+  [pushCommand, importCommand, listCommand, getCommand, pullCommand, deleteCommand],
+);
 
 function listCommand(actions: CloudActions): Command {
   return callCommand<ListFlags>("list", actions, {
@@ -43,7 +30,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function getCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("get", actions, {
+  return callCommand("get", actions, {
     description: "Show the versions of a model, and who uses them.",
     arguments: [["<model>", "the model's name"]],
     examples: ["tessera model get qwen3-0.6b"],
@@ -61,16 +48,16 @@ function getCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return callCommand("delete", actions, {
     description: "Delete a version of a model, or all of it, unless a deployment has it.",
     arguments: [["<model>", "the model's name, with @ and a version (default: all versions)"]],
-    options: [YES],
+    asks: true,
     examples: ["tessera model delete reader@2", "tessera model delete reader --yes"],
-    run: async (call, { yes }, [named = ""]) => {
+    run: async (call, _flags, [named = ""]) => {
       const { organization } = call;
       const { model, version } = parseVersion(named);
       const what = version === 0 ? `model ${model} with all its versions` : `${model}@${version}`;
-      await call.terminal.insist(`Delete ${what}?`, yes);
+      await call.insist(`Delete ${what}?`);
       await call.client.models.deleteModel({ organization, model, version });
       call.done(`Deleted ${what}`);
     },

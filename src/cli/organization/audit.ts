@@ -16,9 +16,7 @@ interface AuditFlags extends ListFlags {
   readonly olderThan?: string;
 }
 
-export function auditCommand(actions: CloudActions): Command {
-  return group("audit", "See what happened in an organization.", [listCommand(actions)]);
-}
+export const auditCommand = group("audit", "See what happened in an organization.", [listCommand]);
 
 function listCommand(actions: CloudActions): Command {
   return callCommand<AuditFlags>("list", actions, {

@@ -1,21 +1,20 @@
 /** `tessera member invitations`: lists open invitations. */
 import type { Command } from "commander";
 import { ListInvitationsResponseSchema } from "../../client/index.ts";
-import { type CallFlags, type CloudActions, callCommand, group } from "../command.ts";
+import { type CloudActions, callCommand, group } from "../command.ts";
 import { CliError, ExitCode } from "../failure.ts";
 import { moment } from "../output.ts";
 import { table } from "../table.ts";
 import { roleText } from "./role.ts";
 
-export function invitationsCommand(actions: CloudActions): Command {
-  return group("invitations", "See and withdraw invitations that are open.", [
-    listCommand(actions),
-    withdrawCommand(actions),
-  ]);
-}
+export const invitationsCommand = group(
+  "invitations",
+  "See and withdraw invitations that are open.",
+  [listCommand, withdrawCommand],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the invitations that are open.",
     examples: ["tessera member invitations list"],
     run: async (call) => {
@@ -39,7 +38,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function withdrawCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("withdraw", actions, {
+  return callCommand("withdraw", actions, {
     description: "Withdraw an invitation; its link stops at once.",
     arguments: [["<invitation>", "the e-mail address that it is for, or its id"]],
     examples: ["tessera member invitations withdraw ada@example.com"],

@@ -8,15 +8,7 @@ import {
   MemberSchema,
   Role,
 } from "../../client/index.ts";
-import {
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  group,
-  option,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, group, option } from "../command.ts";
 import { contextPath, environmentContext, removeContext } from "../context.ts";
 import { CliError, ExitCode } from "../failure.ts";
 import { LIST_OPTIONS, type ListFlags, type ListPage, mentionMore, readPages } from "../lists.ts";
@@ -34,16 +26,14 @@ import { ROLES, roleText } from "./role.ts";
 
 const MEMBER = ["<member>", "their e-mail address or id"] as const;
 
-export function memberCommand(actions: CloudActions): Command {
-  return group("member", "See and change who belongs to an organization.", [
-    listCommand(actions),
-    inviteCommand(actions),
-    invitationsCommand(actions),
-    setRoleCommand(actions),
-    removeCommand(actions),
-    leaveCommand(actions),
-  ]);
-}
+export const memberCommand = group("member", "See and change who belongs to an organization.", [
+  listCommand,
+  inviteCommand,
+  invitationsCommand,
+  setRoleCommand,
+  removeCommand,
+  leaveCommand,
+]);
 
 function listCommand(actions: CloudActions): Command {
   return callCommand<ListFlags>("list", actions, {
@@ -142,34 +132,30 @@ function setRoleCommand(actions: CloudActions): Command {
 }
 
 function removeCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("remove", actions, {
+  return callCommand("remove", actions, {
     description: "Remove a member. Their personal tokens end for good.",
     arguments: [MEMBER],
-    options: [YES],
+    asks: true,
     examples: ["tessera member remove ada@example.com"],
-    run: async (call, { yes }, [text = ""]) => {
+    run: async (call, _flags, [text = ""]) => {
       const { userId, email } = await findMember(call, text);
-      await call.terminal.insist(`Remove ${email}? Their personal tokens end for good.`, yes);
+      await call.insist(`Remove ${email}? Their personal tokens end for good.`);
       await call.client.organizations.removeMember({ organization: call.organization, userId });
       call.done(`Removed ${email}`);
     },
   });
 }
 
-interface LeaveFlags extends YesFlags, SessionFlags {}
-
 function leaveCommand(actions: CloudActions): Command {
-  return callCommand<LeaveFlags>("leave", actions, {
+  return callCommand<SessionFlags>("leave", actions, {
     description: `Leave the organization. Your personal tokens end for good. ${SESSION_NOTE}`,
-    options: [YES, ...SESSION_OPTIONS],
+    options: SESSION_OPTIONS,
+    asks: true,
     examples: ["tessera member leave --organization acme"],
     run: async (call, flags) => {
       const principal = await call.principal();
       const organization = call.organization || principal.organization;
-      await call.terminal.insist(
-        `Leave ${organization}? Your personal tokens in it end for good.`,
-        flags.yes,
-      );
+      await call.insist(`Leave ${organization}? Your personal tokens in it end for good.`);
       await withSession(call, flags, (client, options) =>
         client.organizations.leaveOrganization({ organization }, options),
       );

@@ -5,14 +5,7 @@ import {
   type Organization,
   OrganizationSchema,
 } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  group,
-  option,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, group, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { SESSION_NOTE, SESSION_OPTIONS, type SessionFlags, withSession } from "../session.ts";
@@ -22,15 +15,13 @@ import { roleText } from "./role.ts";
 const DISPLAY_NAME = option("--display-name <text>", "its name for people");
 const NAME = ["[name]", "the organization (default: the token's own)"] as const;
 
-export function orgCommand(actions: CloudActions): Command {
-  return group("org", "Make, see and change organizations.", [
-    createCommand(actions),
-    listCommand(actions),
-    getCommand(actions),
-    updateCommand(actions),
-    askForMonitoringCommand(actions),
-  ]);
-}
+export const orgCommand = group("org", "Make, see and change organizations.", [
+  createCommand,
+  listCommand,
+  getCommand,
+  updateCommand,
+  askForMonitoringCommand,
+]);
 
 interface CreateFlags extends SessionFlags {
   readonly displayName?: string;
@@ -56,7 +47,7 @@ function createCommand(actions: CloudActions): Command {
 }
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List your organizations; a token has exactly one.",
     examples: ["tessera org list"],
     run: async (call) => {
@@ -78,7 +69,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function getCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("get", actions, {
+  return callCommand("get", actions, {
     description: "Show one organization.",
     arguments: [NAME],
     examples: ["tessera org get"],
@@ -89,7 +80,7 @@ function getCommand(actions: CloudActions): Command {
   });
 }
 
-interface UpdateFlags extends CallFlags {
+interface UpdateFlags {
   readonly displayName?: string;
   readonly reveal?: boolean;
 }
@@ -127,7 +118,7 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function askForMonitoringCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("ask-for-monitoring", actions, {
+  return callCommand("ask-for-monitoring", actions, {
     description: "Ask the operator of the platform to enable monitoring tokens.",
     arguments: [NAME],
     examples: ["tessera org ask-for-monitoring"],

@@ -13,16 +13,7 @@ import {
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
 import { ARGUMENTS_NOTE, readArguments } from "../call/arguments.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  group,
-  option,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, group, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
@@ -31,7 +22,7 @@ import { CATCH_UPS, OVERLAPS } from "./words.ts";
 const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 const SCHEDULE = ["<schedule>", "the schedule's name"] as const;
 
-interface ScheduleFlags extends CallFlags {
+interface ScheduleFlags {
   readonly endpointName?: string;
   readonly cron?: string;
   readonly timeZone?: string;
@@ -54,20 +45,22 @@ const OPTIONS = [
   option("--dry-run", "say when it would fire, and store nothing"),
 ];
 
-export function scheduleCommand(actions: CloudActions): Command {
-  return group("schedule", "Call a task endpoint at the times of a cron expression.", [
-    listCommand(actions),
-    createCommand(actions),
-    updateCommand(actions),
-    deleteCommand(actions),
-    pauseCommand(actions),
-    resumeCommand(actions),
-    runCommand(actions),
-  ]);
-}
+export const scheduleCommand = group(
+  "schedule",
+  "Call a task endpoint at the times of a cron expression.",
+  [
+    listCommand,
+    createCommand,
+    updateCommand,
+    deleteCommand,
+    pauseCommand,
+    resumeCommand,
+    runCommand,
+  ],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the schedules of a deployment, with their next times.",
     arguments: [DEPLOYMENT],
     examples: ["tessera schedule list summarizer"],
@@ -140,13 +133,13 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return callCommand("delete", actions, {
     description: "Delete a schedule. Its tasks stay.",
     arguments: [DEPLOYMENT, SCHEDULE],
-    options: [YES],
+    asks: true,
     examples: ["tessera schedule delete summarizer nightly"],
-    run: async (call, { yes }, [deployment = "", schedule = ""]) => {
-      await call.terminal.insist(`Delete schedule ${schedule} of ${deployment}?`, yes);
+    run: async (call, _flags, [deployment = "", schedule = ""]) => {
+      await call.insist(`Delete schedule ${schedule} of ${deployment}?`);
       const { organization, client } = call;
       await client.schedules.deleteSchedule({ organization, deployment, schedule });
       call.done(`Deleted schedule ${schedule} of ${deployment}`);
@@ -155,7 +148,7 @@ function deleteCommand(actions: CloudActions): Command {
 }
 
 function pauseCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("pause", actions, {
+  return callCommand("pause", actions, {
     description: "Pause a schedule: it has no times until it is resumed.",
     arguments: [DEPLOYMENT, SCHEDULE],
     examples: ["tessera schedule pause summarizer nightly"],
@@ -165,7 +158,7 @@ function pauseCommand(actions: CloudActions): Command {
 }
 
 function resumeCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("resume", actions, {
+  return callCommand("resume", actions, {
     description: "Resume a paused schedule; what passed meanwhile is not made up for.",
     arguments: [DEPLOYMENT, SCHEDULE],
     examples: ["tessera schedule resume summarizer nightly"],
@@ -175,7 +168,7 @@ function resumeCommand(actions: CloudActions): Command {
 }
 
 function runCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("run", actions, {
+  return callCommand("run", actions, {
     description: "Submit a task of a schedule now, also of a paused one; writes its id.",
     arguments: [DEPLOYMENT, SCHEDULE],
     examples: ["tessera schedule run summarizer nightly"],

@@ -6,14 +6,7 @@ import {
   type ListSecretsResponse,
   ListSecretsResponseSchema,
 } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, group } from "../command.ts";
 import { readSecrets, secretSources } from "../deploy/secrets.ts";
 import { finishRollout, NO_WAIT, type WaitFlags } from "../deployment/state.ts";
 import { CliError, ExitCode } from "../failure.ts";
@@ -23,16 +16,14 @@ import { type Table, table } from "../table.ts";
 
 const DEPLOYMENT = ["<deployment>", "the deployment's name"] as const;
 
-export function secretCommand(actions: CloudActions): Command {
-  return group("secret", "List, set and delete the secrets of a deployment.", [
-    listCommand(actions),
-    setCommand(actions),
-    deleteCommand(actions),
-  ]);
-}
+export const secretCommand = group("secret", "List, set and delete the secrets of a deployment.", [
+  listCommand,
+  setCommand,
+  deleteCommand,
+]);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the secrets of a deployment. Their values are shown to nobody.",
     arguments: [DEPLOYMENT],
     examples: ["tessera secret list summarizer"],
@@ -45,7 +36,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function setCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags & WaitFlags>("set", actions, {
+  return callCommand<WaitFlags>("set", actions, {
     description:
       "Set secrets of a deployment, also anew, without new code. Workers with them replace the running ones, one after another.",
     arguments: [
@@ -55,21 +46,23 @@ function setCommand(actions: CloudActions): Command {
         "a secret, whose value is asked for or read from standard input, or NAME=@file",
       ],
     ],
-    options: [YES, NO_WAIT],
+    options: [NO_WAIT],
+    asks: true,
     examples: [
       "tessera secret set summarizer API_KEY",
       "tessera secret set summarizer API_KEY < key.txt",
       "tessera secret set summarizer API_KEY=@key.txt CERT=@cert.pem --yes",
     ],
-    run: async (call, { yes, wait }, [deployment = "", ...given]) => {
+    run: async (call, { wait }, [deployment = "", ...given]) => {
       const sources = secretSources(given);
       const { organization, client } = call;
       const before = await client.deployments.getDeployment({ organization, deployment });
       const secrets = await readSecrets(sources, call.terminal);
       const names = Object.keys(secrets).join(", ");
       // A program that gives a value has decided.
-      const agreed = yes === true || !call.terminal.interactive;
-      await call.terminal.insist(`Set ${names} of ${deployment}? ${restartsOf(before)}.`, agreed);
+      if (call.terminal.interactive) {
+        await call.insist(`Set ${names} of ${deployment}? ${restartsOf(before)}.`);
+      }
       const request = { organization, deployment, secrets, version: before.version };
       const changed = await client.deployments.updateSecrets(request);
       call.done(`Set ${names} of ${deployment}`);
@@ -79,13 +72,14 @@ function setCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags & WaitFlags>("delete", actions, {
+  return callCommand<WaitFlags>("delete", actions, {
     description:
       "Delete secrets of a deployment. Workers without them replace the running ones, one after another.",
     arguments: [DEPLOYMENT, ["<NAME...>", "the name of a secret"]],
-    options: [YES, NO_WAIT],
+    options: [NO_WAIT],
+    asks: true,
     examples: ["tessera secret delete summarizer API_KEY"],
-    run: async (call, { yes, wait }, [deployment = "", ...removeSecrets]) => {
+    run: async (call, { wait }, [deployment = "", ...removeSecrets]) => {
       const { organization, client } = call;
       const before = await client.deployments.getDeployment({ organization, deployment });
       const there = before.settings?.secretNames ?? [];
@@ -97,7 +91,7 @@ function deleteCommand(actions: CloudActions): Command {
         });
       }
       const names = removeSecrets.join(", ");
-      await call.terminal.insist(`Delete ${names} of ${deployment}? ${restartsOf(before)}.`, yes);
+      await call.insist(`Delete ${names} of ${deployment}? ${restartsOf(before)}.`);
       const request = { organization, deployment, removeSecrets, version: before.version };
       const changed = await client.deployments.updateSecrets(request);
       call.done(`Deleted ${names} of ${deployment}`);

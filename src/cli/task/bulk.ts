@@ -8,20 +8,12 @@ import {
   type TaskFilterSchema,
   TaskStatus,
 } from "../../client/index.ts";
-import {
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-  repeatable,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option, repeatable } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { usageError } from "../failure.ts";
 import { ProgressLine } from "../progress.ts";
 
-interface BulkFlags extends YesFlags {
+interface BulkFlags {
   readonly deployment?: readonly string[];
   readonly tag?: readonly string[];
   readonly status?: readonly string[];
@@ -64,8 +56,8 @@ export function cancelAllCommand(actions: CloudActions): Command {
       ...FILTER_OPTIONS,
       option("--abort", "also those that run: they are told to stop, then killed"),
       DRY_RUN,
-      YES,
     ],
+    asks: true,
     examples: [
       "tessera task cancel-all summarize_batch --deployment summarizer --dry-run",
       "tessera task cancel-all --all --abort --yes",
@@ -95,8 +87,8 @@ export function retryAllCommand(actions: CloudActions): Command {
       ),
       option("--error <text>", "only tasks whose error contains this text"),
       DRY_RUN,
-      YES,
     ],
+    asks: true,
     examples: [
       'tessera task retry-all --error "connection refused" --newer-than 2h',
       "tessera task retry-all summarize_batch --deployment summarizer --yes",
@@ -129,8 +121,8 @@ export function deleteAllCommand(actions: CloudActions): Command {
       option("--error <text>", "only tasks whose error contains this text"),
       option("--abort", "also those that run: they are stopped first"),
       DRY_RUN,
-      YES,
     ],
+    asks: true,
     examples: [
       "tessera task delete-all summarize_batch --deployment summarizer --older-than 7d --dry-run",
       "tessera task delete-all --all --abort --yes",
@@ -203,7 +195,7 @@ const WORDS = {
 
 async function change(
   call: CommandRun,
-  { dryRun = false, yes }: BulkFlags,
+  { dryRun = false }: BulkFlags,
   verb: keyof typeof WORDS,
   share: Share,
 ): Promise<void> {
@@ -213,7 +205,7 @@ async function change(
   const counted = await whole(share, true, () => undefined);
   if (!dryRun && counted.changed > 0) {
     const tasks = counted.changed === 1 ? "1 task" : `${counted.changed} tasks`;
-    await call.terminal.insist(`${WORDS[verb].action} ${tasks}?`, yes);
+    await call.insist(`${WORDS[verb].action} ${tasks}?`);
   }
   const done = dryRun
     ? counted

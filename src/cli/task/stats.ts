@@ -7,12 +7,12 @@ import {
   type TaskPercentiles,
   type TaskStats,
 } from "../../client/index.ts";
-import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { type CloudActions, callCommand, option, repeatable } from "../command.ts";
 import { parseDuration, shortTime } from "../durations.ts";
 import { type Table, table } from "../table.ts";
 import { toDuration } from "../times.ts";
 
-interface StatsFlags extends CallFlags {
+interface StatsFlags {
   readonly deployment?: readonly string[];
   readonly since: string;
 }

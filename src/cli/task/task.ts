@@ -17,29 +17,23 @@ import { eventText, stateJson, stateText } from "./view.ts";
 
 const TASK = ["<task>", "its id"] as const;
 
-export function taskCommand(actions: CloudActions): Command {
-  return group(
-    "task",
-    "Submit tasks to a deployment, and see to them.",
-    [
-      submitCommand,
-      statusCommand,
-      getCommand,
-      argumentsCommand,
-      waitCommand,
-      watchCommand,
-      cancelCommand,
-      retryCommand,
-      updateCommand,
-      deleteCommand,
-      listCommand,
-      statsCommand,
-      cancelAllCommand,
-      retryAllCommand,
-      deleteAllCommand,
-    ].map((make) => make(actions)),
-  );
-}
+export const taskCommand = group("task", "Submit tasks to a deployment, and see to them.", [
+  submitCommand,
+  statusCommand,
+  getCommand,
+  argumentsCommand,
+  waitCommand,
+  watchCommand,
+  cancelCommand,
+  retryCommand,
+  updateCommand,
+  deleteCommand,
+  listCommand,
+  statsCommand,
+  cancelAllCommand,
+  retryAllCommand,
+  deleteAllCommand,
+]);
 
 function taskOf(
   { connection }: DeploymentTarget,

@@ -1,12 +1,12 @@
 /** Flags for the fields of tokens. */
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { TokenAccess, TokenKind } from "../../client/index.ts";
-import { type CallFlags, option, repeatable } from "../command.ts";
+import { option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { parseMoment } from "../times.ts";
 
 /** The common flags of `token create` and `token update`. */
-export interface TokenFlags extends CallFlags {
+export interface TokenFlags {
   readonly description?: string;
   readonly developerOperations?: boolean;
   readonly protectedEndpoint?: boolean;

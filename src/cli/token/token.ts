@@ -2,15 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListTokensResponseSchema } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  option,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, group, option } from "../command.ts";
 import { contextPath, environmentContext, removeContext } from "../context.ts";
 import { LIST_OPTIONS, mentionMore } from "../lists.ts";
 import { createCommand, updateCommand } from "./edit.ts";
@@ -19,17 +11,15 @@ import { KINDS } from "./flags.ts";
 import { revealCommand, rotateCommand } from "./value.ts";
 import { showToken, tokenTable } from "./view.ts";
 
-export function tokenCommand(actions: CloudActions): Command {
-  return group("token", "Make, see, change and delete API tokens.", [
-    createCommand(actions),
-    listCommand(actions),
-    getCommand(actions),
-    updateCommand(actions),
-    rotateCommand(actions),
-    revealCommand(actions),
-    deleteCommand(actions),
-  ]);
-}
+export const tokenCommand = group("token", "Make, see, change and delete API tokens.", [
+  createCommand,
+  listCommand,
+  getCommand,
+  updateCommand,
+  rotateCommand,
+  revealCommand,
+  deleteCommand,
+]);
 
 function listCommand(actions: CloudActions): Command {
   return callCommand<ListTokensFlags>("list", actions, {
@@ -51,7 +41,7 @@ function listCommand(actions: CloudActions): Command {
 }
 
 function getCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("get", actions, {
+  return callCommand("get", actions, {
     description: "Show one token, without its value.",
     arguments: [TOKEN],
     examples: ["tessera token get laptop"],
@@ -60,16 +50,16 @@ function getCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return callCommand("delete", actions, {
     description: "Delete a token; its value stops at once.",
     arguments: [TOKEN],
-    options: [YES],
+    asks: true,
     examples: ["tessera token delete laptop", "tessera token delete laptop --yes"],
-    run: async (call, { yes }, [token = ""]) => {
+    run: async (call, _flags, [token = ""]) => {
       const { tokenId, name } = await findToken(call, token);
       const own = (await call.principal()).tokenId === tokenId;
       const what = own ? "the token of your own login" : `token ${name} (${tokenId})`;
-      await call.terminal.insist(`Delete ${what}?`, yes);
+      await call.insist(`Delete ${what}?`);
       await call.client.tokens.deleteToken({ organization: call.organization, tokenId });
       call.done(`Deleted token ${name} (${tokenId})`);
       if (own && environmentContext(call.environment) === undefined) {

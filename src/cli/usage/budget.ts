@@ -6,15 +6,7 @@ import {
   BudgetSchema,
   ListBudgetsResponseSchema,
 } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  callCommand,
-  group,
-  option,
-  YES,
-  type YesFlags,
-} from "../command.ts";
+import { type CloudActions, callCommand, deletion, group, option } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { fields, moment } from "../output.ts";
 import { type Table, table } from "../table.ts";
@@ -24,23 +16,20 @@ const NAME = ["<name>", "the budget's name"] as const;
 
 const PERIODS = { day: BudgetPeriod.DAY, month: BudgetPeriod.MONTH } as const;
 
-interface BudgetFlags extends CallFlags {
+interface BudgetFlags {
   readonly period?: keyof typeof PERIODS;
   readonly deployment?: string;
   readonly token?: string;
 }
 
-export function budgetCommand(actions: CloudActions): Command {
-  return group("budget", "Bound what is used in a day or a month: calls, seconds, units.", [
-    listCommand(actions),
-    createCommand(actions),
-    updateCommand(actions),
-    deleteCommand(actions),
-  ]);
-}
+export const budgetCommand = group(
+  "budget",
+  "Bound what is used in a day or a month: calls, seconds, units.",
+  [listCommand, createCommand, updateCommand, deleteCommand],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the budgets of the organization, and how much of them is used.",
     examples: ["tessera budget list", "tessera budget list --output json"],
     run: async (call) => {
@@ -87,7 +76,7 @@ function createCommand(actions: CloudActions): Command {
 }
 
 function updateCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("update", actions, {
+  return callCommand("update", actions, {
     description: "Change the amount of a budget, also to less than what is used.",
     arguments: [NAME, ["<amount>", "how much may be used in a period"]],
     examples: ["tessera budget update gpus 72000"],
@@ -101,17 +90,12 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return deletion(actions, {
     description: "Delete a budget. Nothing is refused because of it any more.",
-    arguments: [NAME],
-    options: [YES],
+    argument: NAME,
+    thing: "budget",
     examples: ["tessera budget delete gpus --yes"],
-    run: async (call, { yes }, [name = ""]) => {
-      const { organization, client } = call;
-      await call.terminal.insist(`Delete the budget ${name}?`, yes);
-      await client.usage.deleteBudget({ organization, name });
-      call.done(`Deleted the budget ${name}`);
-    },
+    remove: ({ client, organization }, name) => client.usage.deleteBudget({ organization, name }),
   });
 }
 

@@ -8,11 +8,11 @@ import {
 } from "../../client/index.ts";
 import { csvText } from "../../collections/csv.ts";
 import { inUnits } from "../../collections/sizes.ts";
-import { type CallFlags, type CloudActions, callCommand, option, repeatable } from "../command.ts";
+import { type CloudActions, callCommand, option, repeatable } from "../command.ts";
 import { usageError } from "../failure.ts";
 import { type Table, table } from "../table.ts";
 
-interface UsageFlags extends CallFlags {
+interface UsageFlags {
   readonly by: string;
   readonly from?: string;
   readonly to?: string;

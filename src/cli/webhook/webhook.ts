@@ -16,15 +16,12 @@ import {
 } from "../../client/index.ts";
 import { keyWith } from "../../collections/key-with.ts";
 import {
-  type CallFlags,
   type CloudActions,
   type CommandRun,
   callCommand,
   group,
   option,
   repeatable,
-  YES,
-  type YesFlags,
 } from "../command.ts";
 import { parseDuration } from "../durations.ts";
 import { CliError, usageError } from "../failure.ts";
@@ -64,7 +61,7 @@ export function deliveryStateOf(word = ""): WebhookDeliveryState {
 }
 
 /** Whether a webhook, or a receiver of alerts, gets messages. */
-export interface SwitchFlags extends CallFlags {
+export interface SwitchFlags {
   readonly enable?: boolean;
   readonly disable?: boolean;
 }
@@ -74,7 +71,7 @@ export const SWITCH_OPTIONS = [
   option("--disable", "send and keep nothing"),
 ];
 
-interface WebhookFlags extends CallFlags {
+interface WebhookFlags {
   readonly event?: readonly string[];
   readonly endpointName?: string;
   readonly namedOnly?: boolean;
@@ -99,21 +96,23 @@ export function graceOf(text: string | undefined): { grace?: Pick<Duration, "sec
   return text === undefined ? {} : { grace: toDuration(parseDuration("--grace", text)) };
 }
 
-export function webhookCommand(actions: CloudActions): Command {
-  return group("webhook", "Tell a server of yours how the tasks of a deployment end.", [
-    listCommand(actions),
-    createCommand(actions),
-    updateCommand(actions),
-    deleteCommand(actions),
-    rotateCommand(actions),
-    testCommand(actions),
-    deliveriesCommand(actions),
-    redeliverCommand(actions),
-  ]);
-}
+export const webhookCommand = group(
+  "webhook",
+  "Tell a server of yours how the tasks of a deployment end.",
+  [
+    listCommand,
+    createCommand,
+    updateCommand,
+    deleteCommand,
+    rotateCommand,
+    testCommand,
+    deliveriesCommand,
+    redeliverCommand,
+  ],
+);
 
 function listCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("list", actions, {
+  return callCommand("list", actions, {
     description: "List the webhooks of a deployment.",
     arguments: [DEPLOYMENT],
     examples: ["tessera webhook list summarizer"],
@@ -198,14 +197,14 @@ function updateCommand(actions: CloudActions): Command {
 }
 
 function deleteCommand(actions: CloudActions): Command {
-  return callCommand<YesFlags>("delete", actions, {
+  return callCommand("delete", actions, {
     description: "Delete a webhook. What waits for it is not sent.",
     arguments: [DEPLOYMENT, NAME],
-    options: [YES],
+    asks: true,
     examples: ["tessera webhook delete summarizer app --yes"],
-    run: async (call, { yes }, [deployment = "", name = ""]) => {
+    run: async (call, _flags, [deployment = "", name = ""]) => {
       const { organization, client } = call;
-      await call.terminal.insist(`Delete webhook ${name} of ${deployment}?`, yes);
+      await call.insist(`Delete webhook ${name} of ${deployment}?`);
       await client.webhooks.deleteWebhook({ organization, deployment, name });
       call.done(`Deleted webhook ${name} of ${deployment}`);
     },
@@ -213,7 +212,7 @@ function deleteCommand(actions: CloudActions): Command {
 }
 
 function rotateCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags & { readonly grace?: string }>("rotate", actions, {
+  return callCommand<{ readonly grace?: string }>("rotate", actions, {
     description: ROTATE_DESCRIPTION,
     arguments: [DEPLOYMENT, NAME],
     options: [GRACE],
@@ -233,7 +232,7 @@ function rotateCommand(actions: CloudActions): Command {
 }
 
 function testCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("test", actions, {
+  return callCommand("test", actions, {
     description: "Send a message of the type webhook.test, and show what the receiver answers.",
     arguments: [DEPLOYMENT, NAME],
     examples: ["tessera webhook test summarizer app"],
@@ -246,7 +245,7 @@ function testCommand(actions: CloudActions): Command {
 }
 
 function redeliverCommand(actions: CloudActions): Command {
-  return callCommand<CallFlags>("redeliver", actions, {
+  return callCommand("redeliver", actions, {
     description: "Send a delivery again, under the id that it has, and show what is answered.",
     arguments: [DEPLOYMENT, ["<delivery>", "its id, from `tessera webhook deliveries`"]],
     examples: ["tessera webhook redeliver summarizer 019aa51c-0000-8000-8000-000000000000-app"],

@@ -7,19 +7,13 @@ import {
   ListWorkersResponseSchema,
   type WorkerMachine,
 } from "../../client/index.ts";
-import {
-  type CallFlags,
-  type CloudActions,
-  type CommandRun,
-  callCommand,
-  option,
-} from "../command.ts";
+import { type CloudActions, type CommandRun, callCommand, option } from "../command.ts";
 import { labelsText } from "../machine/machine.ts";
 import { moment } from "../output.ts";
 import { plain } from "../plain.ts";
 import { type Table, table } from "../table.ts";
 
-interface ListFlags extends CallFlags {
+interface ListFlags {
   readonly deployment?: string;
 }
 

@@ -196,6 +196,6 @@ describe.skipIf(skipped)(`a program that is deployed${skipped}`, () => {
 
 /** The artifact of the service in a folder, as `tessera deploy` builds it. */
 async function built(home: string): Promise<BuiltArtifact> {
-  const { program, include } = await deployPlan(home, { wait: true, git: false, output: "table" });
+  const { program, include } = await deployPlan(home, { wait: true, git: false });
   return await buildArtifact(program as ProgramService, { include });
 }

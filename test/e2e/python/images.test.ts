@@ -204,7 +204,7 @@ describe.skipIf(skipped)(`a container image of a service${skipped}`, () => {
       mkdirSync(home);
       const settings = ["name: bare", "command: [/opt/server]", `image: ${bare}`];
       writeFileSync(join(home, "tessera.yaml"), settings.join("\n"));
-      const plan = await deployPlan(home, { wait: true, git: false, output: "table" });
+      const plan = await deployPlan(home, { wait: true, git: false });
       const program = plan.program as ProgramService;
       await world.deploy("bare", await buildArtifact(program, { image: bare, lockImage }), {});
       await ready("bare");

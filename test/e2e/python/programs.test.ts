@@ -78,11 +78,7 @@ describe.skipIf(skipped)(`a program in Python that is deployed${skipped}`, () =>
       "requirements.txt": "uvicorn\n",
       "tessera.yaml": `name: asgi\ncommand: [uvicorn, "app:app", --port, "8000"]\nport: 8000\n`,
     });
-    const { program, include } = await deployPlan(home, {
-      wait: true,
-      git: false,
-      output: "table",
-    });
+    const { program, include } = await deployPlan(home, { wait: true, git: false });
     const built = await buildArtifact(program as ProgramService, {
       include,
       python: buildOptions(found),

@@ -11,6 +11,7 @@ import type { Pool } from "../pool/pool.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { Hint, Notifier } from "../storage/notifier.ts";
 import type { Storage } from "../storage/storage.ts";
+import type { Task } from "../tasks/task.ts";
 import type { Tasks } from "./tasks.ts";
 import type { Changed } from "./waits/changes.ts";
 
@@ -28,8 +29,10 @@ interface PeersOptions {
   readonly pool: Pick<Pool, "size">;
   /** What remembers tasks that ended here: another node may have deleted one. */
   readonly tasks: Pick<Tasks, "forget" | "forgetAll">;
-  /** Tasks of this endpoint may be waiting, and are for this node. */
-  onQueued(endpoint: string): void;
+  /** Tasks of this endpoint may be waiting, of these keys or of any, and are for this node. */
+  onQueued(endpoint: string, keys: readonly string[] | undefined): void;
+  /** Hints of other nodes were lost. */
+  onLost(): void;
   /** Another node may have changed this task. */
   onChanged(changed: Changed): void;
   /** This task is to be aborted if it runs here. */
@@ -47,23 +50,23 @@ export class Peers implements Disposable {
   }
 
   /** A task of this endpoint has ended: another one of its key may wait for that, also elsewhere. */
-  freed(endpoint: EndpointManifest | undefined): void {
+  freed(endpoint: EndpointManifest | undefined, { key = "" }: Pick<Task, "key">): void {
     if (endpoint?.byKey?.concurrency !== undefined) {
       const { deploymentId, notifier, onQueued } = this.#options;
-      notifier?.publish({ kind: "queued", deploymentId, endpoint: endpoint.name });
-      onQueued(endpoint.name);
+      notifier?.publish({ kind: "queued", deploymentId, endpoint: endpoint.name, keys: [key] });
+      onQueued(endpoint.name, [key]);
     }
   }
 
   /** Tasks of this endpoint wait, and the node that accepted them may claim them. */
-  queued(endpoint: string): void {
+  queued(endpoint: string, keys?: readonly string[]): void {
     const { notifier, pool, onQueued } = this.#options;
     if (notifier === undefined || pool.size > 0) {
-      onQueued(endpoint);
+      onQueued(endpoint, keys);
     } else if (!this.#left.has(endpoint)) {
       const timer = setTimeout(() => {
         this.#left.delete(endpoint);
-        onQueued(endpoint);
+        onQueued(endpoint, undefined);
       }, REMOTE_HINT_DELAY_MS);
       this.#left.set(endpoint, timer.unref());
     }
@@ -87,11 +90,11 @@ export class Peers implements Disposable {
   }
 
   #follow(hint: Hint): void {
-    const { deploymentId, tasks, onChanged, onAbort } = this.#options;
+    const { deploymentId, tasks, onChanged, onAbort, onLost } = this.#options;
     switch (hint.kind) {
       case "queued":
         if (hint.deploymentId === deploymentId) {
-          this.queued(hint.endpoint);
+          this.queued(hint.endpoint, hint.keys);
         }
         break;
       case "changed":
@@ -104,6 +107,7 @@ export class Peers implements Disposable {
       case "look":
         // Some were lost.
         tasks.forgetAll();
+        onLost();
         break;
     }
   }

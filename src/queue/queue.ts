@@ -144,7 +144,8 @@ export class Queue implements Disposable {
     this.#peers = new Peers({
       ...options,
       tasks: this.tasks,
-      onQueued: (endpoint) => this.#came(endpoint),
+      onQueued: (endpoint, keys) => this.#came(endpoint, keys),
+      onLost: () => backlog.lost(),
       onChanged: (changed) => changes.hear(changed),
       onAbort: (taskId) => attempts.abort(taskId),
     });
@@ -273,8 +274,8 @@ export class Queue implements Disposable {
   /** These tasks were stored as queued, to be claimed now or when they are due. */
   #announce(tasks: readonly NewTask[]): void {
     const { deploymentId, notifier } = this.#options;
-    for (const endpoint of this.#backlog.add(tasks)) {
-      notifier?.publish({ kind: "queued", deploymentId, endpoint });
+    for (const [endpoint, keys] of this.#backlog.add(tasks)) {
+      notifier?.publish({ kind: "queued", deploymentId, endpoint, keys });
     }
     this.wake();
   }
@@ -364,9 +365,9 @@ export class Queue implements Disposable {
     }
   }
 
-  /** A task of this endpoint may be waiting. */
-  #came(endpoint: string): void {
-    this.#backlog.came(endpoint);
+  /** A task of this endpoint may be waiting, of one of these keys if they are given. */
+  #came(endpoint: string, keys: readonly string[] | undefined): void {
+    this.#backlog.came(endpoint, keys);
     this.wake();
   }
 
@@ -461,7 +462,7 @@ export class Queue implements Disposable {
     if (task.status === "queued") {
       this.requeued(task, isSuspect(end, ran));
     }
-    this.#peers.freed(this.#backlog.find(task.endpoint));
+    this.#peers.freed(this.#backlog.find(task.endpoint), task);
   }
 
   /** A task is queued again, to be claimed when it is due. */
@@ -474,11 +475,9 @@ export class Queue implements Disposable {
       this.#suspects.came(endpoint);
       onTasksWait();
     } else {
-      if (key === undefined) {
-        this.#backlog.unkeyed(endpoint);
-      }
-      notifier?.publish({ kind: "queued", deploymentId, endpoint });
-      this.#came(endpoint);
+      const keys = this.#backlog.returned(endpoint, key);
+      notifier?.publish({ kind: "queued", deploymentId, endpoint, keys });
+      this.#came(endpoint, keys);
     }
   }
 
@@ -537,15 +536,15 @@ export class Queue implements Disposable {
         if (isQueued) {
           this.requeued(task);
         }
-        this.#peers.freed(this.#backlog.find(task.endpoint));
+        this.#peers.freed(this.#backlog.find(task.endpoint), task);
       },
       onExpired: (task) => {
         changes.publish(task.taskId, task);
         metrics?.taskFinished(task.endpoint, "expired", undefined);
       },
-      onDue: (endpoint) => {
-        this.#backlog.unkeyed(endpoint);
-        return revisions?.lacks(endpoint) ? this.#unserved?.found() : this.#peers.queued(endpoint);
+      onDue: (name) => {
+        this.#backlog.found(name);
+        return revisions?.lacks(name) ? this.#unserved?.found() : this.#peers.queued(name, []);
       },
       onSuspects: (endpoint, count) => {
         // A node without workers starts none for it.

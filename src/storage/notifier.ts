@@ -4,8 +4,13 @@
  * hint carries no state: the receiver reads that from the storage.
  */
 export type Hint =
-  /** Tasks of this endpoint may be waiting. */
-  | { readonly kind: "queued"; readonly deploymentId: string; readonly endpoint: string }
+  /** Tasks of this endpoint may be waiting, of these keys. Without `keys`: of any. */
+  | {
+      readonly kind: "queued";
+      readonly deploymentId: string;
+      readonly endpoint: string;
+      readonly keys?: readonly string[] | undefined;
+    }
   /** This task changed its state or has new events. Without `live` it may have ended. */
   | { readonly kind: "changed"; readonly taskId: string; readonly live?: true }
   /** The abort of this task was requested. */

@@ -112,17 +112,34 @@ export interface ClaimedTask extends LeasedTask {
 /** What a claim found. */
 export interface Claimed {
   readonly tasks: ClaimedTask[];
-  /**
-   * Endpoints that gave less than was asked for while tasks wait for the rates of their keys, and in
-   * how many milliseconds the next of these may start.
-   */
-  readonly later: readonly { readonly endpoint: string; readonly inMs: number }[];
+  /** Endpoints that go by keys and gave less than was asked for while tasks of them may be waiting. */
+  readonly later: readonly LaterClaim[];
+  /** Keys whose delayed tasks the claim has found due, of endpoints that go by keys. Absent: none. */
+  readonly due?: readonly { readonly endpoint: string; readonly keys: readonly string[] }[];
   /** Leases under which a cell may have claimed others that did not answer. Absent: none. */
   readonly doubtful?: readonly string[];
 }
 
+/** What is to be claimed later of an endpoint that goes by keys. */
+export interface LaterClaim {
+  readonly endpoint: string;
+  /** In how many milliseconds a task may start that waits for the rate of its key. Absent: none waits. */
+  readonly inMs?: number | undefined;
+  /**
+   * Further keys have tasks waiting, which the claim has not looked at: the next one goes on with those.
+   * `around`: it came past the last key, and went on with the first. Absent: it has looked at all, or at
+   * those that it was to look at.
+   */
+  readonly cut?: "on" | "around" | undefined;
+}
+
 /** How an endpoint is claimed whose callers share it by their keys. */
 export interface ClaimByKey extends ByKeyManifest {
+  /**
+   * Looks at these keys and no others, but for those of which a start has left the window of their rate
+   * since that was last looked for. At most 200. Absent: at all in turn.
+   */
+  readonly keys?: readonly string[] | undefined;
   /**
    * Tasks may wait that were stored without a key, before the endpoint went by keys: those among the
    * first 10,000 of its queue get the empty one.
@@ -132,8 +149,10 @@ export interface ClaimByKey extends ByKeyManifest {
 
 /** Keys that a claim passes whose tasks cannot start; the next one goes on with those after them. */
 export const MAX_KEYS_LOOKED_AT = 1_000;
-/** After how long the next keys are looked at, where a claim has not looked at all. */
+/** After how long the next keys are looked at, where a claim has not looked at all that it was to. */
 export const LOOK_ON_MS = 100;
+/** Starts that have left the window of their rate, whose keys a claim looks at; the next one goes on. */
+export const MAX_STARTS_LOOKED_AT = 200;
 
 /** Keys that a claim by seconds compares; the next one goes on with those after them. */
 export const MAX_KEYS_COMPARED = 200;

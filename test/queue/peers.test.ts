@@ -14,6 +14,7 @@ function withWorkers(size: number, shared = true) {
     notifier: shared ? ({ subscribe: () => () => {} } as unknown as Notifier) : undefined,
     pool: { size },
     onQueued: (endpoint) => void hinted.push(endpoint),
+    onLost() {},
     onChanged() {},
     onAbort() {},
   });
@@ -58,11 +59,12 @@ it("forgets a task that another node may have deleted, and all of them when hint
     } as unknown as Notifier,
     pool: { size: 1 },
     onQueued() {},
+    onLost: () => void forgotten.push("keys"),
     onChanged: ({ taskId }) => expect(forgotten).toEqual([taskId]),
     onAbort() {},
   });
   tell[0]?.({ kind: "changed", taskId: "a" });
   tell[0]?.({ kind: "abort", taskId: "b" });
   tell[0]?.({ kind: "look" });
-  expect(forgotten).toEqual(["a", "all"]);
+  expect(forgotten).toEqual(["a", "all", "keys"]);
 });

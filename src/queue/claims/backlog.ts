@@ -9,9 +9,17 @@ import type { Log } from "../../log/log.ts";
 import type { DeploymentMetrics } from "../../metrics/metrics.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import type { ClaimByKey, Claimed, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
+import {
+  type ClaimByKey,
+  type Claimed,
+  type ClaimedTask,
+  LOOK_ON_MS,
+  type NewTask,
+  type Storage,
+} from "../../storage/storage.ts";
 import { Alarm } from "../../time/alarm.ts";
 import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
+import { type LookAt, RestingKeys } from "./resting.ts";
 
 /** Tasks of one endpoint claimed at once. */
 const MAX_CLAIMED_TASKS = 200;
@@ -23,6 +31,8 @@ interface ReservedSlots {
   /** By endpoint. Those that were used are taken off. */
   readonly slots: ReadonlyMap<string, Slot[]>;
   readonly claims: Claims;
+  /** What is looked at, of endpoints with keys that rest. */
+  readonly looks: ReadonlyMap<string, LookAt>;
   /** Tasks may be waiting that have no free slot. */
   readonly isShort: boolean;
 }
@@ -54,6 +64,10 @@ export class Backlog implements Disposable {
   readonly #waits = new Map<string, TaskBatchWait>();
   /** Of the endpoints of which tasks wait for the rates of their keys. */
   readonly #nextStarts = new Map<string, Alarm>();
+  /** Of the endpoints with more keys than a claim looks at. */
+  readonly #resting = new Map<string, RestingKeys>();
+  /** When the next part of these is looked at. */
+  readonly #nextParts = new Map<string, Alarm>();
   /**
    * Endpoints that go by keys and may have tasks waiting that were stored before they did. The next
    * claim gives these a key, and no other: it looks at many tasks for that.
@@ -109,20 +123,23 @@ export class Backlog implements Disposable {
     }
   }
 
-  /** These tasks were stored as queued. Returns the endpoints of those that are due. */
-  add(tasks: readonly NewTask[]): Iterable<string> {
-    const due = new Map<string, number>();
-    for (const { endpoint, runAtMs, createdAtMs } of tasks) {
+  /**
+   * These tasks were stored as queued. Returns the endpoints of those that are due, and their keys where
+   * they go by keys.
+   */
+  add(tasks: readonly NewTask[]): [endpoint: string, keys: readonly string[] | undefined][] {
+    const due = tasks.filter(({ runAtMs, createdAtMs }) => runAtMs <= createdAtMs);
+    for (const { runAtMs, createdAtMs } of tasks) {
       if (runAtMs > createdAtMs) {
         this.#due.expect(runAtMs);
-      } else {
-        due.set(endpoint, (due.get(endpoint) ?? 0) + 1);
       }
     }
-    for (const [endpoint, count] of due) {
-      this.came(endpoint, count);
-    }
-    return due.keys();
+    return [...Map.groupBy(due, ({ endpoint }) => endpoint)].map(([endpoint, own]) => {
+      const isByKey = this.find(endpoint)?.byKey !== undefined;
+      const keys = isByKey ? [...new Set(own.map(({ key = "" }) => key))] : undefined;
+      this.came(endpoint, keys, own.length);
+      return [endpoint, keys];
+    });
   }
 
   /** A task will be due at this time (milliseconds since 1970). */
@@ -130,20 +147,37 @@ export class Backlog implements Disposable {
     this.#due.expect(runAtMs);
   }
 
-  /** Tasks of the endpoint have come: this number, or more. */
-  came(endpoint: string, count = 1): void {
+  /** Tasks of the endpoint have come: this number, or more. Their keys as in `hint`. */
+  came(endpoint: string, keys?: readonly string[], count = 1): void {
     this.#waits.get(endpoint)?.came(count);
-    this.hint(endpoint);
+    this.hint(endpoint, keys);
     if (this.find(endpoint) === undefined) {
       this.#options.onUnknown?.();
     }
   }
 
-  /** Tasks of the endpoint may be waiting. Ignores one that this revision lacks. */
-  hint(endpoint: string): void {
+  /**
+   * Tasks of the endpoint may be waiting, of these keys where it goes by keys; undefined: of any. Ignores
+   * an endpoint that this revision lacks.
+   */
+  hint(endpoint: string, keys?: readonly string[]): void {
     if (this.find(endpoint) && !this.#isPaused(endpoint)) {
       this.#waiting.add(endpoint);
       this.#hinted.add(endpoint);
+      this.#resting.get(endpoint)?.tell(keys);
+    }
+  }
+
+  /** Maintenance has found that tasks of the endpoint wait. */
+  found(endpoint: string): void {
+    this.unkeyed(endpoint);
+    this.#resting.get(endpoint)?.lookOn();
+  }
+
+  /** Hints were lost: tasks of any key may be waiting. */
+  lost(): void {
+    for (const endpoint of this.#resting.keys()) {
+      this.hint(endpoint);
     }
   }
 
@@ -154,10 +188,19 @@ export class Backlog implements Disposable {
     }
   }
 
+  /** A task goes back to the queue; returns its key, for hints, where the endpoint goes by keys. */
+  returned(endpoint: string, key: string | undefined): readonly string[] | undefined {
+    if (key === undefined) {
+      this.unkeyed(endpoint);
+    }
+    return this.find(endpoint)?.byKey && [key ?? ""];
+  }
+
   /** How tasks of the endpoint are claimed; undefined: in the order of the queue. */
-  byKey(endpoint: string): ClaimByKey | undefined {
+  byKey(endpoint: string, look: LookAt = "part"): ClaimByKey | undefined {
     const byKey = this.find(endpoint)?.byKey;
-    return byKey && { ...byKey, unkeyed: this.#unkeyed.has(endpoint) };
+    const unkeyed = this.#unkeyed.has(endpoint);
+    return byKey && { ...byKey, unkeyed, ...(look !== "part" && { keys: look }) };
   }
 
   /** Takes the free slots of the endpoints that may have tasks waiting. */
@@ -183,11 +226,20 @@ export class Backlog implements Disposable {
       }
     }
     const isShort = slots.size < this.#waiting.size - gathering;
-    const claims = [...slots].flatMap(([name, free]) => this.#claimsOf(name, free));
+    const looks = new Map<string, LookAt>();
+    for (const name of slots.keys()) {
+      const resting = this.#resting.get(name);
+      if (resting) {
+        looks.set(name, resting.next());
+      }
+    }
+    const claims = [...slots].flatMap(([name, free]) =>
+      this.#claimsOf(name, free, looks.get(name)),
+    );
     if (claims.length > 0) {
       this.#hinted.clear();
     }
-    return { slots, claims, isShort };
+    return { slots, claims, looks, isShort };
   }
 
   /** Gives claimed tasks the slots that they were claimed for. */
@@ -215,26 +267,71 @@ export class Backlog implements Disposable {
    * A claim for these slots was answered with these tasks. True when more may be waiting; an
    * endpoint that gave less than was asked for leaves.
    */
-  answered({ slots, claims }: ReservedSlots, { tasks, later }: Claimed): boolean {
+  answered(reserved: ReservedSlots, claimed: Claimed): boolean {
+    const { slots, claims } = reserved;
     let more = false;
     for (const endpoint of slots.keys()) {
       const asked = claims.filter((claim) => claim.endpoint === endpoint);
-      const found = tasks.filter(({ task }) => task.endpoint === endpoint).length;
-      if (found === asked.reduce((sum, { limit }) => sum + limit, 0)) {
+      const found = claimed.tasks.filter(({ task }) => task.endpoint === endpoint);
+      const isFull = found.length === asked.reduce((sum, { limit }) => sum + limit, 0);
+      const started = found.map(({ task }) => task.key ?? "");
+      const isLookDue = this.#looked(endpoint, reserved, { claimed, isFull, started });
+      if (isFull || isLookDue) {
         more = true;
       } else if (!this.#hinted.has(endpoint)) {
         this.#waiting.delete(endpoint);
         this.#waits.get(endpoint)?.emptied();
       }
     }
-    for (const { endpoint, inMs } of later) {
-      this.#nextStart(endpoint).set(this.#options.now() + inMs);
+    for (const { endpoint, inMs } of claimed.later) {
+      if (inMs !== undefined) {
+        this.#nextStart(endpoint).set(this.#options.now() + inMs);
+      }
     }
     return more;
   }
 
+  /** What a claim has found of keys that rest. True when further ones are to be looked at now. */
+  #looked(
+    endpoint: string,
+    { looks }: ReservedSlots,
+    {
+      claimed: { later, due = [] },
+      isFull,
+      started,
+    }: {
+      readonly claimed: Claimed;
+      readonly isFull: boolean;
+      readonly started: readonly string[];
+    },
+  ): boolean {
+    const cut = later.find((one) => one.endpoint === endpoint)?.cut;
+    const resting = this.#resting.get(endpoint);
+    const look = looks.get(endpoint);
+    if (resting === undefined || look === undefined) {
+      if (cut !== undefined && resting === undefined && this.find(endpoint)?.byKey) {
+        this.#resting.set(endpoint, new RestingKeys());
+        this.#nextPart(endpoint).set(this.#options.now() + LOOK_ON_MS);
+      }
+      return false;
+    }
+    const keys = due.flatMap((one) => (one.endpoint === endpoint ? one.keys : []));
+    const nextMs = resting.answered({ look, isFull, cut, started, due: keys });
+    if (nextMs === "none") {
+      this.#resting.delete(endpoint);
+      return false;
+    }
+    if (nextMs !== undefined) {
+      this.#nextPart(endpoint).set(this.#options.now() + nextMs);
+    }
+    return resting.isLookDue;
+  }
+
   /** A claim was not answered: what it was to do is for the next one. */
-  failed({ claims }: ReservedSlots): void {
+  failed({ claims, looks }: ReservedSlots): void {
+    for (const [endpoint, look] of looks) {
+      this.#resting.get(endpoint)?.failed(look);
+    }
     for (const { endpoint, byKey } of claims) {
       if (byKey?.unkeyed) {
         this.unkeyed(endpoint);
@@ -258,34 +355,47 @@ export class Backlog implements Disposable {
     }
   }
 
-  /** Tasks of the endpoint may be waiting, and wait for no others. */
+  /** Tasks of the endpoint may be waiting that the next claim finds due, and wait for no others. */
   #hurry(endpoint: string): void {
     this.#waits.get(endpoint)?.hurry();
-    this.hint(endpoint);
+    this.hint(endpoint, []);
   }
 
   #endWaits(): void {
-    for (const wait of [...this.#waits.values(), ...this.#nextStarts.values()]) {
+    const alarms = [...this.#nextStarts.values(), ...this.#nextParts.values()];
+    for (const wait of [...this.#waits.values(), ...alarms]) {
       wait[Symbol.dispose]();
     }
     this.#waits.clear();
     this.#nextStarts.clear();
+    this.#nextParts.clear();
+    this.#resting.clear();
   }
 
   /** What looks again for tasks of an endpoint when the rate of a key lets the next one start. */
   #nextStart(endpoint: string): Alarm {
+    return this.#alarm(this.#nextStarts, endpoint, () => {});
+  }
+
+  /** What looks at the next part of the keys of an endpoint. */
+  #nextPart(endpoint: string): Alarm {
+    return this.#alarm(this.#nextParts, endpoint, () => this.#resting.get(endpoint)?.lookOn());
+  }
+
+  #alarm(alarms: Map<string, Alarm>, endpoint: string, onRing: () => void): Alarm {
     const ring = (): void => {
+      onRing();
       this.#hurry(endpoint);
       this.#onDue();
     };
-    const alarm = this.#nextStarts.get(endpoint) ?? new Alarm(ring, this.#options.now);
-    this.#nextStarts.set(endpoint, alarm);
+    const alarm = alarms.get(endpoint) ?? new Alarm(ring, this.#options.now);
+    alarms.set(endpoint, alarm);
     return alarm;
   }
 
   /** How many tasks of an endpoint may be claimed for each worker of these slots. */
-  #claimsOf(endpoint: string, slots: readonly Slot[]): Claims {
-    const byKey = this.byKey(endpoint);
+  #claimsOf(endpoint: string, slots: readonly Slot[], look: LookAt | undefined): Claims {
+    const byKey = this.byKey(endpoint, look);
     this.#unkeyed.delete(endpoint);
     const counts = new Map<string, { limit: number } & Omit<Claims[number], "limit">>();
     for (const { workerId } of slots) {

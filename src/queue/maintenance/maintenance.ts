@@ -142,11 +142,12 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /** Tells the other nodes of a task for which nobody waits here. */
-  tellOthers({ deploymentId, endpoint, taskId, status }: Task): void {
+  tellOthers({ deploymentId, endpoint, taskId, status, key }: Task): void {
     const { notifier } = this.#options;
     notifier?.publish({ kind: "changed", taskId });
     if (status === "queued") {
-      notifier?.publish({ kind: "queued", deploymentId, endpoint });
+      const keys = key === undefined ? undefined : [key];
+      notifier?.publish({ kind: "queued", deploymentId, endpoint, keys });
     }
   }
 

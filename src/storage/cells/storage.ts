@@ -21,6 +21,7 @@ import type {
   Attempt,
   Claimed,
   DeleteOutcome,
+  LaterClaim,
   NewTask,
   Placing,
   Storage,
@@ -94,6 +95,7 @@ export class CellsStorage implements Storage {
     maxAgeMs: COUNTED_AT_HOME_FOR_MS,
     now: () => performance.now(),
   });
+  readonly #rounds = new Rounds();
 
   readonly cells: ReadonlySet<number>;
   readonly accounts: Storage["accounts"];
@@ -194,7 +196,8 @@ export class CellsStorage implements Storage {
     this.#turn = (this.#turn + 1) % Math.max(databases.length, 1);
     const inTurn = [...databases.slice(this.#turn), ...databases.slice(0, this.#turn)];
     const tasks: Claimed["tasks"][number][] = [];
-    const later = new Map<string, number>();
+    const later = new Map<string, LaterClaim>();
+    const due: NonNullable<Claimed["due"]>[number][] = [];
     let wanted = parameters.claims;
     const doubtful: string[] = [];
     let failure: unknown;
@@ -211,8 +214,10 @@ export class CellsStorage implements Storage {
             ));
         answers += 1;
         tasks.push(...claimed.tasks);
-        for (const { endpoint, inMs } of claimed.later) {
-          later.set(endpoint, Math.min(inMs, later.get(endpoint) ?? inMs));
+        due.push(...(claimed.due ?? []));
+        for (const one of claimed.later) {
+          later.set(one.endpoint, sooner(one, later.get(one.endpoint)));
+          this.#rounds.add(`${parameters.deploymentId} ${one.endpoint}`, cell, one.cut);
         }
         wanted = rest(wanted, claimed);
       } catch (err) {
@@ -220,6 +225,7 @@ export class CellsStorage implements Storage {
           throw err;
         }
         failure = err;
+        this.#rounds.leave(cell);
         doubtful.push(...wanted.map(({ leaseId }) => leaseId));
       }
       if (wanted.length === 0) {
@@ -232,9 +238,13 @@ export class CellsStorage implements Storage {
     const short = new Set(wanted.map(({ endpoint }) => endpoint));
     return {
       tasks,
-      later: [...later].flatMap(([endpoint, inMs]) =>
-        short.has(endpoint) ? [{ endpoint, inMs }] : [],
-      ),
+      later: [...later.values()]
+        .filter(({ endpoint }) => short.has(endpoint))
+        .map(({ cut, ...one }) => ({
+          ...one,
+          ...(cut && { cut: this.#rounds.end(`${parameters.deploymentId} ${one.endpoint}`) }),
+        })),
+      ...(due.length > 0 && { due }),
       ...(doubtful.length > 0 && { doubtful }),
     };
   }
@@ -500,6 +510,47 @@ function ofAll(
 }
 
 type Claims = ParametersOf<"claimTasks">["claims"];
+
+/** What two databases say of later claims of one endpoint. */
+function sooner(one: LaterClaim, other: LaterClaim | undefined): LaterClaim {
+  const times = [one, other].flatMap((each) => (each?.inMs === undefined ? [] : [each.inMs]));
+  return {
+    endpoint: one.endpoint,
+    ...(times.length > 0 && { inMs: Math.min(...times) }),
+    cut: one.cut ?? other?.cut,
+  };
+}
+
+/** Which databases have come past the last key of an endpoint, where their claims are cut. */
+class Rounds {
+  readonly #open = new Map<string, Map<Cell | undefined, boolean>>();
+
+  add(endpoint: string, cell: Cell | undefined, cut: LaterClaim["cut"]): void {
+    const own = this.#open.get(endpoint) ?? new Map<Cell | undefined, boolean>();
+    if (cut === undefined) {
+      own.delete(cell);
+    } else {
+      own.set(cell, cut === "around" || own.get(cell) === true);
+      this.#open.set(endpoint, own);
+    }
+  }
+
+  /** This one does not answer: nobody waits for it. */
+  leave(cell: Cell | undefined): void {
+    for (const own of this.#open.values()) {
+      own.delete(cell);
+    }
+  }
+
+  /** "around" when all of them have since this said so. */
+  end(endpoint: string): LaterClaim["cut"] {
+    if ([...(this.#open.get(endpoint)?.values() ?? [])].includes(false)) {
+      return "on";
+    }
+    this.#open.delete(endpoint);
+    return "around";
+  }
+}
 
 /** What is wanted after some of it was claimed. */
 function rest(claims: Claims, { tasks }: Claimed): Claims {

@@ -4,11 +4,13 @@
  */
 import type { DueCount } from "../queues.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";
-import type { ClaimByKey, Claimed, ClaimedTask, Storage } from "../storage.ts";
+import type { ClaimByKey, Claimed, ClaimedTask, LaterClaim, Storage } from "../storage.ts";
 import { dealt, GIVEN, GIVEN_KEY } from "./dealing.ts";
 import {
   CLAIM_BY_KEY,
   CLAIM_BY_RATE,
+  CLAIM_OF_KEYS,
+  CLAIM_OF_KEYS_BY_RATE,
   CLAIM_SUSPECTS_BY_KEY,
   CLAIM_SUSPECTS_BY_RATE,
   GIVE_KEYS,
@@ -22,6 +24,8 @@ import { type BoundStatement, type PostgresRow, prepared, type Session } from ".
 import {
   CLAIM_BY_TIME,
   CLAIM_BY_TIME_AND_RATE,
+  CLAIM_OF_KEYS_BY_TIME,
+  CLAIM_OF_KEYS_BY_TIME_AND_RATE,
   CLAIM_SUSPECTS_BY_TIME,
   CLAIM_SUSPECTS_BY_TIME_AND_RATE,
 } from "./times.ts";
@@ -30,7 +34,7 @@ import {
 export const MAX_PROMOTED_TASKS = 1_000;
 
 /** Skips tasks that can no longer start, because they would use up the bound. */
-const promoteOf = (name: string, key: string) =>
+const promoteOf = (name: string, key: string, also = "") =>
   prepared(
     name,
     `WITH due AS MATERIALIZED (
@@ -42,11 +46,15 @@ const promoteOf = (name: string, key: string) =>
          AND (start_by_ms IS NULL OR start_by_ms > $2)
        ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS} FOR UPDATE SKIP LOCKED) AS delayed)
    UPDATE live_tasks SET status = ${STATUS.ready}${key} FROM due
-   WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id`,
+   WHERE live_tasks.deployment_id = due.deployment_id AND live_tasks.task_id = due.task_id${also}`,
   );
 
 const PROMOTE = promoteOf("promote_tasks", "");
-const PROMOTE_BY_KEY = promoteOf("promote_tasks_by_key", GIVEN_KEY);
+const PROMOTE_BY_KEY = promoteOf(
+  "promote_tasks_by_key",
+  GIVEN_KEY,
+  " RETURNING live_tasks.endpoint AS due_endpoint, live_tasks.key AS due_key",
+);
 
 /** Picks for each endpoint the total number that its claims ask for. */
 const claimOf = (name: string, chosen: "suspect" | "NOT suspect") =>
@@ -97,8 +105,12 @@ export async function claimTasks(
   // All claims lock the rows in the same order.
   for (const [endpoint, each] of [...byKey].sort(byName)) {
     const own = JSON.stringify(given.filter((one) => one.endpoint === endpoint));
-    const { concurrency = null, rate, unkeyed } = each;
-    const limits = [concurrency, ...(rate ? [rate.count, rate.periodMs, clock(nowMs)] : [])];
+    const { concurrency = null, rate, unkeyed, keys } = each;
+    const limits = [
+      concurrency,
+      ...(rate ? [rate.count, rate.periodMs, clock(nowMs)] : []),
+      ...(keys && !suspects ? [keys] : []),
+    ];
     asked.push(
       [PROMOTE_BY_KEY, deploymentId, nowMs, [endpoint]],
       [LOCK_TURN, deploymentId, endpoint],
@@ -108,22 +120,52 @@ export async function claimTasks(
   }
   const rows = (await session.together(...asked)).flat();
   const claimed = rows.filter(({ task_id: taskId }) => (taskId ?? null) !== null).sort(inOrder);
-  const later = rows.flatMap(({ later_endpoint: endpoint, in_ms: inMs }) =>
-    (inMs ?? null) === null ? [] : [{ endpoint: String(endpoint), inMs: Number(inMs) }],
+  const due = Map.groupBy(
+    rows.filter(({ due_key: key }) => (key ?? null) !== null),
+    ({ due_endpoint: endpoint }) => String(endpoint),
   );
-  return { tasks: await Promise.all(claimed.map((row) => toClaimed(session, row))), later };
+  return {
+    tasks: await Promise.all(claimed.map((row) => toClaimed(session, row))),
+    later: rows.flatMap(toLater),
+    ...(due.size > 0 && {
+      due: Array.from(due, ([endpoint, each]) => ({
+        endpoint,
+        keys: [...new Set(each.map(({ due_key: key }) => String(key)))],
+      })),
+    }),
+  };
 }
 
-function byKeyOf({ rate, fair }: ClaimByKey, suspects: boolean) {
-  const [plain, rated] =
-    fair === "seconds"
-      ? suspects
-        ? [CLAIM_SUSPECTS_BY_TIME, CLAIM_SUSPECTS_BY_TIME_AND_RATE]
-        : [CLAIM_BY_TIME, CLAIM_BY_TIME_AND_RATE]
-      : suspects
-        ? [CLAIM_SUSPECTS_BY_KEY, CLAIM_SUSPECTS_BY_RATE]
-        : [CLAIM_BY_KEY, CLAIM_BY_RATE];
+/** Statements of claims, without a rate and with one: in turn, of named keys, and of suspects. */
+const BY_KEY = {
+  turns: [CLAIM_BY_KEY, CLAIM_BY_RATE],
+  keys: [CLAIM_OF_KEYS, CLAIM_OF_KEYS_BY_RATE],
+  suspects: [CLAIM_SUSPECTS_BY_KEY, CLAIM_SUSPECTS_BY_RATE],
+} as const;
+const BY_TIME = {
+  turns: [CLAIM_BY_TIME, CLAIM_BY_TIME_AND_RATE],
+  keys: [CLAIM_OF_KEYS_BY_TIME, CLAIM_OF_KEYS_BY_TIME_AND_RATE],
+  suspects: [CLAIM_SUSPECTS_BY_TIME, CLAIM_SUSPECTS_BY_TIME_AND_RATE],
+} as const;
+
+function byKeyOf({ rate, fair, keys }: ClaimByKey, suspects: boolean) {
+  const asked = suspects ? "suspects" : keys ? "keys" : "turns";
+  const [plain, rated] = (fair === "seconds" ? BY_TIME : BY_KEY)[asked];
   return rate ? rated : plain;
+}
+
+function toLater({ later_endpoint: endpoint, in_ms: inMs, cut }: PostgresRow): LaterClaim[] {
+  const isTimed = (inMs ?? null) !== null;
+  const isCut = cut === "on" || cut === "around";
+  return isTimed || isCut
+    ? [
+        {
+          endpoint: String(endpoint),
+          ...(isTimed && { inMs: Number(inMs) }),
+          ...(isCut && { cut }),
+        },
+      ]
+    : [];
 }
 
 function byName([one]: readonly [string, unknown], [other]: readonly [string, unknown]): number {

@@ -11,8 +11,8 @@
  */
 import { isPaused } from "../sql/hosting/pauses.ts";
 import {
-  LOOK_ON_MS,
   MAX_KEYS_LOOKED_AT,
+  MAX_STARTS_LOOKED_AT,
   MAX_SUSPECTS_LOOKED_AT,
   MAX_UNKEYED_LOOKED_AT,
 } from "../storage.ts";
@@ -147,17 +147,66 @@ export const nextStart = (rooms: string) => `(SELECT min(next_in_ms) FROM ${room
          SELECT FROM live_tasks AS more WHERE ${READY_OF_ENDPOINT} AND more.key = looked.key
            AND NOT suspect OFFSET own.taken))`;
 
+const OF_ENDPOINT = "deployment_id || '/' || endpoint = $1::text || '/' || $4::text";
+
+/**
+ * SQL: the keys that the claim is to look at (the last parameter), and those of starts that have left the
+ * window of their rate (`over_now`), one of each by turns.
+ */
+export const namedKeys = (rated: boolean) => `${
+  rated
+    ? `over_now AS MATERIALIZED (
+     SELECT one.* FROM clock CROSS JOIN wants CROSS JOIN LATERAL (
+       SELECT key, ctid AS place FROM key_starts
+       WHERE ${OF_ENDPOINT} AND expires_at_ms <= now_ms
+       ORDER BY expires_at_ms LIMIT ${MAX_STARTS_LOOKED_AT} FOR UPDATE SKIP LOCKED) AS one
+     WHERE wants.wanted > 0
+   ), `
+    : ""
+}named AS MATERIALIZED (
+     SELECT key, min(rank) AS rank FROM (
+       SELECT key, rank FROM unnest($${rated ? 9 : 6}::text[]) WITH ORDINALITY AS told (key, rank)
+       ${rated ? "UNION ALL SELECT key, row_number() OVER () FROM over_now" : ""}) AS one
+     GROUP BY key
+   )`;
+
+/** SQL that forgets the starts of `over_now`, but for keys that have room and found no slot (`left_over`). */
+export const forgetOver = (rooms: string) => `left_over AS MATERIALIZED (
+     SELECT key FROM ${rooms} AS own WHERE own.room > 0 EXCEPT SELECT key FROM claimed
+   ), done AS (
+     DELETE FROM key_starts WHERE ctid = ANY (ARRAY(
+       SELECT place FROM over_now WHERE key NOT IN (SELECT key FROM left_over)))
+   )`;
+
+/** SQL: in how many milliseconds the next start leaves the window of its rate. */
+export const NEXT_OVER = `(SELECT CASE
+       WHEN (SELECT count(*) FROM over_now) = ${MAX_STARTS_LOOKED_AT}
+         OR EXISTS (SELECT FROM left_over) THEN 1
+       ELSE coalesce((SELECT expires_at_ms FROM key_starts
+           WHERE ${OF_ENDPOINT} AND expires_at_ms > now_ms ORDER BY expires_at_ms LIMIT 1) - now_ms,
+         CASE WHEN EXISTS (SELECT FROM claimed) THEN $7::integer + 1 END) END FROM clock)`;
+
+/** SQL: how the claim was cut, after the last row of `cut`. */
+export const HOW_CUT = "(SELECT CASE WHEN lap > 0 THEN 'around' ELSE 'on' END FROM cut)";
+
 /**
  * Walks from key to key, from the one after the last that was claimed, until as many have room as
- * tasks are wanted, or too many have none. Then picks one task of each, and then the next one of each.
- * The first row says in how many milliseconds the next may start, where it found too few.
+ * tasks are wanted, or too many have none; or looks at the keys that are named. Then picks one task of
+ * each, and then the next one of each. The first row says in how many milliseconds the next may start,
+ * and whether there are more keys, where it found too few.
  */
-const claimByKey = (name: string, rated: boolean) => {
+const claimByKey = (
+  name: string,
+  { rated, named }: { readonly rated: boolean; readonly named: boolean },
+) => {
   const own = ownRoom("next.key", rated);
   const columns = ownColumns(rated);
-  return prepared(
-    name,
-    `WITH RECURSIVE ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, turn AS MATERIALIZED (
+  const walk = named
+    ? `${namedKeys(rated)}, walk AS MATERIALIZED (
+     SELECT next.key, next.rank AS lap, ${columns} FROM named AS next CROSS JOIN wants ${own}
+     WHERE wants.wanted > 0
+   )`
+    : `turn AS MATERIALIZED (
      SELECT key FROM key_turns WHERE deployment_id = $1 AND endpoint = $4
    ), walk AS (
      SELECT next.key, next.lap, ${columns},
@@ -170,7 +219,23 @@ const claimByKey = (name: string, rated: boolean) => {
      FROM walk CROSS JOIN wants
      CROSS JOIN LATERAL ${nextKey("walk.key", "walk.lap")} AS next ${own}
      WHERE walk.found < wants.wanted AND walk.looked - walk.found < ${MAX_KEYS_LOOKED_AT}
-   ), free AS MATERIALIZED (
+   )`;
+  const after = named
+    ? rated && forgetOver("walk")
+    : `cut AS MATERIALIZED (
+     SELECT key, lap FROM walk WHERE looked - found >= ${MAX_KEYS_LOOKED_AT}
+   ), turned AS (
+     UPDATE key_turns SET key = last.key
+     FROM (SELECT key FROM (
+         SELECT cut.key, 0 AS rank, 0 AS position, 0 AS place FROM cut
+         UNION ALL SELECT claimed.key, 1, position, place FROM claimed) AS one
+       ORDER BY rank, position DESC, place DESC LIMIT 1) AS last
+     WHERE key_turns.deployment_id = $1 AND key_turns.endpoint = $4
+   )`;
+  const inMs = named ? NEXT_OVER : nextStart("walk");
+  return prepared(
+    name,
+    `WITH RECURSIVE ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, ${walk}, free AS MATERIALIZED (
      SELECT *, row_number() OVER (ORDER BY lap, key) AS turn FROM walk WHERE room > 0
    ), ready AS MATERIALIZED (
      SELECT free.key, free.turn, own.*, row_number() OVER (
@@ -186,27 +251,23 @@ const claimByKey = (name: string, rated: boolean) => {
      SELECT $4 AS endpoint, deployment_id, task_id, key,
        row_number() OVER (ORDER BY nth, turn) AS place
      FROM ready ORDER BY nth, turn LIMIT (SELECT wanted FROM wants)
-   ), ${dealt("", rated ? "(SELECT now_ms FROM clock)" : "$2")}, cut AS MATERIALIZED (
-     SELECT key FROM walk WHERE looked - found >= ${MAX_KEYS_LOOKED_AT}
-   ), turned AS (
-     UPDATE key_turns SET key = last.key
-     FROM (SELECT key FROM (
-         SELECT cut.key, 0 AS rank, 0 AS position, 0 AS place FROM cut
-         UNION ALL SELECT claimed.key, 1, position, place FROM claimed) AS one
-       ORDER BY rank, position DESC, place DESC LIMIT 1) AS last
-     WHERE key_turns.deployment_id = $1 AND key_turns.endpoint = $4
-   )${rated ? `, ${keepStarts("walk")}` : ""}, later AS (
-     SELECT $4 AS later_endpoint, least(
-       (SELECT ${LOOK_ON_MS} FROM cut),
-       ${rated ? nextStart("walk") : "NULL"}) AS in_ms
+   ), ${dealt("", rated ? "(SELECT now_ms FROM clock)" : "$2")}${after ? `, ${after}` : ""}
+   ${rated ? `, ${keepStarts("walk")}` : ""}, later AS (
+     SELECT $4 AS later_endpoint, ${rated ? inMs : "NULL::bigint"} AS in_ms,
+       ${named ? "NULL::text" : HOW_CUT} AS cut
      FROM wants WHERE (SELECT count(*) FROM claimed) < wants.wanted
    )
    SELECT * FROM later FULL JOIN claimed ON false`,
   );
 };
 
-export const CLAIM_BY_KEY = claimByKey("claim_by_key", false);
-export const CLAIM_BY_RATE = claimByKey("claim_by_rate", true);
+export const CLAIM_BY_KEY = claimByKey("claim_by_key", { rated: false, named: false });
+export const CLAIM_BY_RATE = claimByKey("claim_by_rate", { rated: true, named: false });
+export const CLAIM_OF_KEYS = claimByKey("claim_of_keys", { rated: false, named: true });
+export const CLAIM_OF_KEYS_BY_RATE = claimByKey("claim_of_keys_by_rate", {
+  rated: true,
+  named: true,
+});
 
 /** Claims suspects in the order of the queue, within the room of their keys; `begun` is added. */
 export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>

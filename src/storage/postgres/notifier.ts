@@ -28,6 +28,9 @@ const MAX_NOTIFICATION_BYTES = 7_900;
 /** Distinct hints per batch; beyond this, one general hint replaces them. */
 const MAX_HINTS_PER_BATCH = 250;
 
+/** Bytes of the keys that a batch names for one endpoint; beyond these, tasks of any key may wait. */
+const MAX_KEY_BYTES = 500;
+
 /** Time in which hints are gathered to travel together. */
 const HINT_DEBOUNCE_MS = 10;
 
@@ -261,6 +264,13 @@ class HintBatch {
     if (hint.kind === "look" || this.#hints.size >= MAX_HINTS_PER_BATCH) {
       this.#look = true;
       this.#hints.clear();
+    } else if (hint.kind === "queued" && !this.#look) {
+      const { kind, deploymentId, endpoint } = hint;
+      const id = [kind, deploymentId, endpoint].join("/");
+      const before = this.#hints.get(id);
+      const keys = before?.kind === "queued" ? together(before.keys, hint.keys) : hint.keys;
+      const isNamed = keys && Buffer.byteLength(JSON.stringify(keys)) <= MAX_KEY_BYTES;
+      this.#hints.set(id, { kind, deploymentId, endpoint, ...(isNamed && { keys }) });
     } else if (!this.#look) {
       this.#hints.set(Object.values(hint).join("/"), hint);
     }
@@ -277,6 +287,14 @@ class HintBatch {
       ? text
       : JSON.stringify({ from, hints: [LOOK] });
   }
+}
+
+/** The keys of two hints; undefined where one of them names none. */
+function together(
+  some: readonly string[] | undefined,
+  others: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return some && others && [...new Set([...some, ...others])];
 }
 
 const LOOK: Hint = { kind: "look" };
@@ -299,10 +317,21 @@ function readHints(text: string, self: string): Hint[] {
 }
 
 function isHint(value: unknown): value is Hint {
-  const { kind, taskId, deploymentId, endpoint } = Object(value) as Record<string, unknown>;
+  const {
+    kind,
+    taskId,
+    deploymentId,
+    endpoint,
+    keys = [],
+  } = Object(value) as Record<string, unknown>;
   switch (kind) {
     case "queued":
-      return typeof deploymentId === "string" && typeof endpoint === "string";
+      return (
+        typeof deploymentId === "string" &&
+        typeof endpoint === "string" &&
+        Array.isArray(keys) &&
+        keys.every((key) => typeof key === "string")
+      );
     case "changed":
     case "abort":
       return typeof taskId === "string";

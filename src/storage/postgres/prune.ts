@@ -46,8 +46,11 @@ const PRUNE = prepared(
      )})
    ), starts AS (
      DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (${once(
-       `SELECT deployment_id, endpoint, key, number FROM key_starts
+       `SELECT deployment_id, endpoint, key, number FROM key_starts AS own
        WHERE expires_at_ms <= coalesce($3::bigint, (extract(epoch FROM now()) * 1000)::bigint)
+         AND NOT EXISTS (SELECT FROM live_tasks AS waiting
+           WHERE waiting.deployment_id = own.deployment_id AND waiting.endpoint = own.endpoint
+             AND waiting.status = ${STATUS.ready} AND waiting.key = own.key OFFSET 0)
        ORDER BY expires_at_ms, deployment_id, endpoint, key, number
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})

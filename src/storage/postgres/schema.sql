@@ -250,6 +250,9 @@ CREATE TABLE key_starts (
   PRIMARY KEY (deployment_id, endpoint, key, number)
 );
 CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
+-- Which keys of an endpoint may start one more. An opaque expression, so that nothing else is looked up
+-- by it.
+CREATE INDEX key_starts_over ON key_starts ((deployment_id || '/' || endpoint), expires_at_ms);
 
 -- What keys have had that take turns by seconds.
 CREATE TABLE key_times (

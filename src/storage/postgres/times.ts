@@ -18,7 +18,11 @@ import { dealt, GIVEN } from "./dealing.ts";
 import {
   CLOCK,
   claimSuspectsByKey,
+  forgetOver,
+  HOW_CUT,
   keepStarts,
+  NEXT_OVER,
+  namedKeys,
   nextKey,
   nextStart,
   READY_OF_ENDPOINT,
@@ -51,8 +55,29 @@ export const countedRuns = (source: string) =>
        SELECT FROM key_times AS own WHERE own.deployment_id = ran.deployment_id
          AND own.endpoint = ran.endpoint AND own.key = ran.key OFFSET 0)`;
 
-const claimByTime = (name: string, rated: boolean) => {
+/** Compares the keys in turn, from the one after the last that was compared, or those that are named. */
+const claimByTime = (
+  name: string,
+  { rated, named }: { readonly rated: boolean; readonly named: boolean },
+) => {
   const now = rated ? "(SELECT now_ms FROM clock)" : "$2::bigint";
+  const walk = named
+    ? `${namedKeys(rated)}, walk AS MATERIALIZED (
+     SELECT key, rank AS looked FROM named CROSS JOIN wants WHERE wants.wanted > 0
+   )`
+    : `walk AS (
+     SELECT next.key, next.lap, 1 AS looked
+     FROM turn CROSS JOIN wants CROSS JOIN LATERAL ${nextKey("turn.key", "0")} AS next
+     WHERE wants.wanted > 0
+     UNION ALL
+     SELECT next.key, next.lap, walk.looked + 1
+     FROM walk CROSS JOIN LATERAL ${nextKey("walk.key", "walk.lap")} AS next
+     WHERE walk.looked < ${MAX_KEYS_COMPARED}
+   )`;
+  const cut = `cut AS MATERIALIZED (
+     SELECT key, lap FROM walk WHERE looked >= ${MAX_KEYS_COMPARED}
+   )`;
+  const forgotten = rated && named ? `, ${forgetOver("rooms")}` : "";
   return prepared(
     name,
     `WITH RECURSIVE ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, turn AS MATERIALIZED (
@@ -73,15 +98,7 @@ const claimByTime = (name: string, rated: boolean) => {
      FROM live_tasks
      WHERE deployment_id = $1 AND endpoint = $4 AND status = ${STATUS.running} AND key IS NOT NULL
      GROUP BY key
-   ), walk AS (
-     SELECT next.key, next.lap, 1 AS looked
-     FROM turn CROSS JOIN wants CROSS JOIN LATERAL ${nextKey("turn.key", "0")} AS next
-     WHERE wants.wanted > 0
-     UNION ALL
-     SELECT next.key, next.lap, walk.looked + 1
-     FROM walk CROSS JOIN LATERAL ${nextKey("walk.key", "walk.lap")} AS next
-     WHERE walk.looked < ${MAX_KEYS_COMPARED}
-   ), total AS MATERIALIZED (
+   ), ${walk}, total AS MATERIALIZED (
      SELECT one.key, one.looked, ended_of.key IS NOT NULL AS is_counted,
        coalesce(own.had_ms, 0) + coalesce(ended_of.run_ms, 0) AS had_ms,
        coalesce(own.run_ms, 0) + coalesce(ended_of.run_ms, 0) AS run_ms,
@@ -135,12 +152,14 @@ const claimByTime = (name: string, rated: boolean) => {
        SELECT deployment_id, task_id FROM live_tasks
        WHERE live_tasks.deployment_id = chosen.deployment_id AND live_tasks.task_id = chosen.task_id
          AND status = ${STATUS.ready} FOR UPDATE SKIP LOCKED) AS own
-   ), ${dealt("", now)}, cut AS MATERIALIZED (
-     SELECT key FROM walk WHERE looked >= ${MAX_KEYS_COMPARED}
-   ), turned AS (
+   ), ${dealt("", now)}${named ? "" : `, ${cut}`}, turned AS (
      UPDATE key_turns SET run_ms = known.run_ms, runs = known.runs,
-       key = coalesce((SELECT key FROM cut),
-         (SELECT key FROM claimed ORDER BY position DESC, place DESC LIMIT 1), key_turns.key),
+       key = ${
+         named
+           ? "key_turns.key"
+           : `coalesce((SELECT key FROM cut),
+         (SELECT key FROM claimed ORDER BY position DESC, place DESC LIMIT 1), key_turns.key)`
+       },
        time_ms = greatest(turn.time_ms, (SELECT min(rooms.time_ms) FROM rooms WHERE room > 0))
      FROM known, turn WHERE key_turns.deployment_id = $1 AND key_turns.endpoint = $4
    ), timed AS (
@@ -153,19 +172,30 @@ const claimByTime = (name: string, rated: boolean) => {
      WHERE is_started OR is_counted
      ON CONFLICT (deployment_id, endpoint, key) DO UPDATE SET had_ms = excluded.had_ms,
        run_ms = excluded.run_ms, runs = excluded.runs, expires_at_ms = excluded.expires_at_ms
-   )${rated ? `, ${keepStarts("rooms")}` : ""}, later AS (
+   )${rated ? `, ${keepStarts("rooms")}` : ""}${forgotten}, later AS (
      SELECT $4 AS later_endpoint, least(
-       (SELECT ${LOOK_ON_MS} WHERE EXISTS (SELECT FROM cut)
-         OR (SELECT count(*) FROM picked) < (SELECT count(*) FROM chosen)),
-       ${rated ? nextStart("rooms") : "NULL"}) AS in_ms
+       (SELECT ${LOOK_ON_MS} WHERE (SELECT count(*) FROM picked) < (SELECT count(*) FROM chosen)),
+       ${rated ? (named ? NEXT_OVER : nextStart("rooms")) : "NULL"}) AS in_ms,
+       ${named ? "NULL::text" : HOW_CUT} AS cut
      FROM wants WHERE (SELECT count(*) FROM claimed) < wants.wanted
    )
    SELECT * FROM later FULL JOIN claimed ON false`,
   );
 };
 
-export const CLAIM_BY_TIME = claimByTime("claim_by_time", false);
-export const CLAIM_BY_TIME_AND_RATE = claimByTime("claim_by_time_and_rate", true);
+export const CLAIM_BY_TIME = claimByTime("claim_by_time", { rated: false, named: false });
+export const CLAIM_BY_TIME_AND_RATE = claimByTime("claim_by_time_and_rate", {
+  rated: true,
+  named: false,
+});
+export const CLAIM_OF_KEYS_BY_TIME = claimByTime("claim_of_keys_by_time", {
+  rated: false,
+  named: true,
+});
+export const CLAIM_OF_KEYS_BY_TIME_AND_RATE = claimByTime("claim_of_keys_by_time_and_rate", {
+  rated: true,
+  named: true,
+});
 
 /** SQL: keys whose suspects start begin to be counted. */
 const BEGUN = `, begun AS (

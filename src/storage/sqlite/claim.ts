@@ -3,7 +3,7 @@
  * that have become due.
  */
 import type { DueCount } from "../queues.ts";
-import type { Claimed, ClaimedTask, Storage } from "../storage.ts";
+import type { Claimed, ClaimedTask, LaterClaim, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import {
   giveKeys,
@@ -36,11 +36,15 @@ export function claimTasks(
   db: SqliteDatabase,
   { deploymentId, nowMs, claims, suspects = false }: Parameters<Storage["claimTasks"]>[0],
 ): Claimed {
-  const later = new Map<string, number>();
+  const later = new Map<string, LaterClaim>();
+  const due: NonNullable<Claimed["due"]>[number][] = [];
   const endpoints = new Map(claims.map(({ endpoint, byKey }) => [endpoint, byKey]));
   if (isAnyDue(db, deploymentId, nowMs)) {
     for (const [endpoint, byKey] of endpoints) {
-      promote(db, { deploymentId, endpoint, nowMs, byKey: byKey !== undefined });
+      const keys = promote(db, { deploymentId, endpoint, nowMs, byKey: byKey !== undefined });
+      if (keys.length > 0) {
+        due.push({ endpoint, keys });
+      }
     }
   }
   for (const [endpoint, byKey] of endpoints) {
@@ -53,46 +57,47 @@ export function claimTasks(
     ({ endpoint, leaseId }) =>
       isLeaseOpen(db, leaseId) && !db.pausedEndpoints.has(deploymentId, endpoint),
   );
-  const timed = suspects ? new Map<string, Picked>() : pickTimed(db, of, { claims, open });
+  const byTurns = suspects ? new Map<string, Picked>() : pickByTurns(db, of, { claims, open });
   const tasks = open.flatMap(({ endpoint, leaseId, limit, byKey }) => {
     const picking = { ...of, endpoint, limit, ...byKey };
-    let picked = timed.get(endpoint);
+    let picked = byTurns.get(endpoint);
     if (picked) {
       // All claims of the endpoint are dealt of the same tasks.
-      timed.set(endpoint, { ...picked, rows: picked.rows.slice(limit) });
+      byTurns.set(endpoint, { ...picked, rows: picked.rows.slice(limit) });
       picked = { ...picked, rows: picked.rows.slice(0, limit) };
     } else if (byKey === undefined) {
       picked = { rows: pickInOrder(db, picking, suspects ? SUSPECTS : INNOCENTS) };
     } else {
-      picked = suspects ? pickSuspects(db, picking) : pickByKey(db, picking);
+      picked = pickSuspects(db, picking);
     }
-    const { rows, inMs } = picked;
-    if (inMs !== undefined) {
-      later.set(endpoint, inMs);
+    const { rows } = picked;
+    if (picked.later) {
+      later.set(endpoint, { endpoint, ...picked.later });
     }
     db.counts.add(deploymentId, endpoint, { queued: -rows.length, running: rows.length });
     return rows.map((row) => claim(db, row, { deploymentId, leaseId, nowMs }));
   });
-  return { tasks, later: Array.from(later, ([endpoint, inMs]) => ({ endpoint, inMs })) };
+  return { tasks, later: [...later.values()], ...(due.length > 0 && { due }) };
 }
 
 type Claims = Parameters<Storage["claimTasks"]>[0]["claims"];
 type Claiming = Pick<Picking, "deploymentId" | "nowMs">;
 
-/** What is picked of each endpoint that goes by seconds, for all claims of it together. */
-function pickTimed(
+/** What is picked of each endpoint that goes by keys, for all claims of it together. */
+function pickByTurns(
   db: SqliteDatabase,
   of: Claiming,
   { claims, open }: { readonly claims: Claims; readonly open: Claims },
 ): Map<string, Picked> {
-  const timed = new Map<string, Picked>();
+  const picked = new Map<string, Picked>();
   for (const { endpoint, byKey } of claims) {
-    if (byKey?.fair === "seconds" && !timed.has(endpoint)) {
+    if (byKey && !picked.has(endpoint)) {
       const limit = open.reduce((sum, one) => sum + (one.endpoint === endpoint ? one.limit : 0), 0);
-      timed.set(endpoint, pickByTime(db, { ...of, endpoint, limit, ...byKey }));
+      const pick = byKey.fair === "seconds" ? pickByTime : pickByKey;
+      picked.set(endpoint, pick(db, { ...of, endpoint, limit, ...byKey }));
     }
   }
-  return timed;
+  return picked;
 }
 
 function pickSuspects(db: SqliteDatabase, picking: Picking): Picked {
@@ -133,7 +138,8 @@ function isAnyDue(db: SqliteDatabase, deploymentId: string, nowMs: number): bool
 
 /**
  * Promotes the due delayed tasks of one endpoint to ready, longest due first.
- * Skips tasks that can no longer start, because they would use up the bound.
+ * Skips tasks that can no longer start, because they would use up the bound. Returns their keys
+ * where the endpoint goes by keys.
  */
 function promote(
   db: SqliteDatabase,
@@ -143,18 +149,19 @@ function promote(
     readonly nowMs: number;
     readonly byKey: boolean;
   },
-): void {
-  db.run(
+): readonly string[] {
+  const rows = db.all(
     `UPDATE tasks SET status = ${STATUS.ready}${of.byKey ? ", key = coalesce(key, '')" : ""}
      WHERE deployment_id = ?1 AND task_id IN (
        SELECT task_id FROM tasks INDEXED BY tasks_scheduled_by_endpoint
        WHERE deployment_id = ?1 AND endpoint = ?2 AND status = ${STATUS.scheduled}
          AND run_at_ms <= ?3 AND (start_by_ms IS NULL OR start_by_ms > ?3)
-       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS})`,
+       ORDER BY run_at_ms LIMIT ${MAX_PROMOTED_TASKS})${of.byKey ? " RETURNING key" : ""}`,
     of.deploymentId,
     of.endpoint,
     of.nowMs,
   );
+  return [...new Set(rows.map(({ key }) => String(key)))];
 }
 
 function claim(

@@ -10,8 +10,9 @@
  */
 import type { ByKeyManifest, RateManifest } from "../../protocol/manifest.ts";
 import {
-  LOOK_ON_MS,
+  type LaterClaim,
   MAX_KEYS_LOOKED_AT,
+  MAX_STARTS_LOOKED_AT,
   MAX_SUSPECTS_LOOKED_AT,
   MAX_UNKEYED_LOOKED_AT,
 } from "../storage.ts";
@@ -21,6 +22,8 @@ import { STATUS } from "./schema.ts";
 
 /** What to pick, of which endpoint. */
 export interface Picking extends ByKeyManifest {
+  /** As of `ClaimByKey`. */
+  readonly keys?: readonly string[] | undefined;
   readonly deploymentId: string;
   readonly endpoint: string;
   /** The most tasks to pick. */
@@ -31,8 +34,13 @@ export interface Picking extends ByKeyManifest {
 /** What is to be claimed. */
 export interface Picked {
   readonly rows: readonly SqliteRow[];
-  /** As `inMs` of `Claimed.later`. */
-  readonly inMs?: number | undefined;
+  readonly later?: Omit<LaterClaim, "endpoint"> | undefined;
+}
+
+/** A key that a claim looks at, and whether the walk had come past the last key before. */
+interface TurnOfKey {
+  readonly key: string;
+  readonly isAround: boolean;
 }
 
 /** What more a key may have. */
@@ -66,11 +74,14 @@ export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
   let left: { readonly key: string; readonly room: KeyRoom }[] = [];
   let inMs = Number.POSITIVE_INFINITY;
   let passed = 0;
-  let turn: string | undefined;
-  for (const key of keysInTurn(db, picking)) {
-    if (rows.length >= limit || passed === MAX_KEYS_LOOKED_AT) {
+  let turn: TurnOfKey | undefined;
+  const named = picking.keys && new NamedKeys(db, picking, picking.keys);
+  for (const one of named ?? keysInTurn(db, picking)) {
+    const { key } = one;
+    if (rows.length >= limit || (!named && passed === MAX_KEYS_LOOKED_AT)) {
       break;
     }
+    named?.looked.add(key);
     const row = taskOfKey(db, picking, { key, nth: 0 });
     const room = row && roomOf(db, picking, key);
     if (row && room && room.places > 0 && room.starts > 0) {
@@ -80,9 +91,9 @@ export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
       passed += 1;
       inMs = Math.min(inMs, room && room.places > 0 ? room.nextInMs : inMs);
     }
-    turn = key;
+    turn = one;
   }
-  const isCut = passed === MAX_KEYS_LOOKED_AT;
+  const cut = !named && passed === MAX_KEYS_LOOKED_AT ? turn : undefined;
   for (let nth = 1; rows.length < limit && left.length > 0; nth++) {
     left = left.filter(({ key, room }) => {
       const isWanted = nth < room.places && rows.length < limit;
@@ -95,8 +106,8 @@ export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
       return false;
     });
   }
-  const last = isCut ? turn : rows.at(-1)?.key;
-  if (last !== undefined) {
+  const last = cut?.key ?? rows.at(-1)?.key;
+  if (last !== undefined && !named) {
     db.run(
       `INSERT INTO key_turns (deployment_id, endpoint, key) VALUES (?, ?, ?)
        ON CONFLICT (deployment_id, endpoint) DO UPDATE SET key = excluded.key`,
@@ -106,18 +117,98 @@ export function pickByKey(db: SqliteDatabase, picking: Picking): Picked {
     );
   }
   keepStarts(db, picking, rows);
-  const waitMs = isCut ? Math.min(inMs, LOOK_ON_MS) : inMs;
-  return {
-    rows,
-    inMs: rows.length < limit && waitMs < Number.POSITIVE_INFINITY ? waitMs : undefined,
-  };
+  const later = { inMs: named?.forgetOver() ?? inMs, cut };
+  return { rows, later: rows.length < limit ? toLater(later) : undefined };
+}
+
+/** What there is to say of what comes later. */
+export function toLater({
+  inMs,
+  cut,
+}: {
+  readonly inMs: number;
+  readonly cut: TurnOfKey | undefined;
+}): Picked["later"] {
+  const isTimed = inMs < Number.POSITIVE_INFINITY;
+  return isTimed || cut
+    ? { ...(isTimed && { inMs }), ...(cut && { cut: cut.isAround ? "around" : "on" }) }
+    : undefined;
+}
+
+/**
+ * The keys that a claim is to look at, and those of starts that have left the window of their rate, one
+ * of each by turns.
+ */
+export class NamedKeys {
+  readonly #db: SqliteDatabase;
+  readonly #picking: Picking;
+  readonly #named: readonly string[];
+  /** The starts, with their keys. */
+  readonly #over: readonly SqliteRow[];
+  /** Keys that were looked at: they start all that they may, or have none to start. */
+  readonly looked = new Set<string>();
+
+  constructor(db: SqliteDatabase, picking: Picking, named: readonly string[]) {
+    this.#db = db;
+    this.#picking = picking;
+    this.#named = named;
+    const { deploymentId, endpoint, rate, limit, nowMs } = picking;
+    this.#over =
+      rate && limit > 0
+        ? db.all(
+            `SELECT key, number FROM key_starts INDEXED BY key_starts_over
+             WHERE ${OF_ENDPOINT} AND expires_at_ms <= ?3
+             ORDER BY expires_at_ms LIMIT ${MAX_STARTS_LOOKED_AT}`,
+            deploymentId,
+            endpoint,
+            nowMs,
+          )
+        : [];
+  }
+
+  *[Symbol.iterator](): Generator<TurnOfKey> {
+    const keys = new Set<string>();
+    const over = this.#over.map(({ key }) => String(key));
+    for (let at = 0; at < Math.max(this.#named.length, over.length); at++) {
+      for (const key of [this.#named[at], over[at]]) {
+        if (key !== undefined && !keys.has(key)) {
+          keys.add(key);
+          yield { key, isAround: false };
+        }
+      }
+    }
+  }
+
+  /** Forgets the starts whose keys were looked at; returns after how long the next one is over. */
+  forgetOver(): number {
+    const { deploymentId, endpoint, rate, nowMs } = this.#picking;
+    const of = [deploymentId, endpoint] as const;
+    for (const { key, number } of this.#over) {
+      if (this.looked.has(String(key))) {
+        this.#db.run(
+          `DELETE FROM key_starts WHERE ${OF_ENDPOINT} AND key = ?3 AND number = ?4`,
+          ...of,
+          String(key),
+          Number(number),
+        );
+      }
+    }
+    const next =
+      rate &&
+      this.#db.get(
+        `SELECT expires_at_ms FROM key_starts INDEXED BY key_starts_over
+         WHERE ${OF_ENDPOINT} ORDER BY expires_at_ms LIMIT 1`,
+        ...of,
+      );
+    return next ? Math.max(Number(next.expires_at_ms) - nowMs, 1) : Number.POSITIVE_INFINITY;
+  }
 }
 
 /** Keys that have tasks waiting, each once, from the one after the last that was claimed on. */
 export function* keysInTurn(
   db: SqliteDatabase,
   { deploymentId, endpoint }: Endpoint,
-): Generator<string> {
+): Generator<TurnOfKey> {
   const next = (condition: string, ...values: string[]): string | undefined => {
     const sql = `SELECT key FROM ${READY_BY_KEY} ${condition} ORDER BY key LIMIT 1`;
     const row = db.get(sql, deploymentId, endpoint, ...values);
@@ -126,11 +217,11 @@ export function* keysInTurn(
   const turn = db.get(`SELECT key FROM key_turns WHERE ${OF_ENDPOINT}`, deploymentId, endpoint);
   const last = turn === undefined ? "" : String(turn.key);
   for (let key = next("> ?3", last); key !== undefined; key = next("> ?3", key)) {
-    yield key;
+    yield { key, isAround: false };
   }
   const again = "> ?3 AND key <= ?4";
   for (let key = next("<= ?3", last); key !== undefined; key = next(again, key, last)) {
-    yield key;
+    yield { key, isAround: true };
   }
 }
 

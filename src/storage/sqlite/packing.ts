@@ -64,8 +64,8 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
   claimTasks: {
     pack: (out, parameters) => out.push(parameters),
     unpack: (values) => values.next(),
-    packResult(out, { tasks, later }) {
-      out.push(later, tasks.length);
+    packResult(out, { tasks, later, due }) {
+      out.push(later, due, tasks.length);
       for (const { task, leaseId, arguments: payload } of tasks) {
         packTask(out, task);
         out.push(leaseId, toValue(payload));
@@ -73,6 +73,7 @@ const PACKINGS: { readonly [Name in OperationName]?: Packing<Name> } = {
     },
     unpackResult: (values) => ({
       later: values.next(),
+      due: values.next(),
       tasks: values.list(() => ({
         task: unpackTask(values),
         leaseId: values.next(),

@@ -61,8 +61,11 @@ function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
   );
   const starts = db.run(
     `DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (
-       SELECT deployment_id, endpoint, key, number FROM key_starts
-       WHERE expires_at_ms <= ?
+       SELECT deployment_id, endpoint, key, number FROM key_starts AS own
+       WHERE expires_at_ms <= ? AND NOT EXISTS (
+         SELECT 1 FROM tasks INDEXED BY tasks_ready_by_key
+         WHERE deployment_id = own.deployment_id AND endpoint = own.endpoint
+           AND status = ${STATUS.ready} AND key = own.key)
        ORDER BY expires_at_ms, deployment_id, endpoint, key, number LIMIT ?)`,
     nowMs,
     limit,

@@ -12,17 +12,19 @@
  * it waits for no others to catch up, and has nothing saved.
  */
 import type { Task } from "../../tasks/task.ts";
-import { KEY_TIME_MS, LOOK_ON_MS, MAX_KEYS_COMPARED, MAX_RUNS_KNOWN } from "../storage.ts";
+import { KEY_TIME_MS, MAX_KEYS_COMPARED, MAX_RUNS_KNOWN } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import {
   type KeyRoom,
   keepStarts,
   keysInTurn,
   leastOf,
+  NamedKeys,
   type Picked,
   type Picking,
   roomOf,
   taskOfKey,
+  toLater,
 } from "./keys.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -98,7 +100,10 @@ export function pickByTime(db: SqliteDatabase, picking: Picking): Picked {
   const running = runningByKey(db, picking);
   const candidates: Candidate[] = [];
   const rooms = new Map<string, KeyRoom>();
-  for (const key of limit > 0 ? keysInTurn(db, picking) : []) {
+  const named = picking.keys && new NamedKeys(db, picking, picking.keys);
+  let cut: Parameters<typeof toLater>[0]["cut"];
+  for (const one of limit > 0 ? (named ?? keysInTurn(db, picking)) : []) {
+    const { key } = one;
     const own = roomOf(db, picking, key);
     const room = leastOf(own);
     rooms.set(key, own);
@@ -111,7 +116,8 @@ export function pickByTime(db: SqliteDatabase, picking: Picking): Picked {
       const facts = { hadMs: hasHadMs, timeMs: hasHadMs + soFarMs, beginsMs, meanMs };
       candidates.push({ key, looked: rooms.size, ...facts, room });
     }
-    if (rooms.size === MAX_KEYS_COMPARED) {
+    if (!named && rooms.size === MAX_KEYS_COMPARED) {
+      cut = one;
       break;
     }
   }
@@ -122,8 +128,7 @@ export function pickByTime(db: SqliteDatabase, picking: Picking): Picked {
       keepTime(db, picking, key, { ...timeOf(db, picking, key), hadMs });
     }
   }
-  const isCut = rooms.size === MAX_KEYS_COMPARED;
-  const next = isCut ? [...rooms.keys()].at(-1) : (rows.at(-1)?.key ?? turn?.key ?? "");
+  const next = cut?.key ?? (named ? undefined : rows.at(-1)?.key) ?? turn?.key ?? "";
   db.run(
     `INSERT INTO key_turns (deployment_id, endpoint, key, time_ms, run_ms, runs)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (deployment_id, endpoint) DO UPDATE
@@ -138,17 +143,18 @@ export function pickByTime(db: SqliteDatabase, picking: Picking): Picked {
     db.timedEndpoints.forget();
   }
   keepStarts(db, picking, rows);
-  let waitMs = isCut ? LOOK_ON_MS : Number.POSITIVE_INFINITY;
+  let inMs = Number.POSITIVE_INFINITY;
   for (const [key, room] of rooms) {
     const nth = taken.get(key)?.length ?? 0;
     if (room.places > nth && leastOf(room) === nth && taskOfKey(db, picking, { key, nth })) {
-      waitMs = Math.min(waitMs, room.nextInMs);
+      inMs = Math.min(inMs, room.nextInMs);
+    }
+    if (nth > 0 || leastOf(room) <= 0 || !candidates.some((one) => one.key === key)) {
+      named?.looked.add(key);
     }
   }
-  return {
-    rows,
-    inMs: rows.length < limit && waitMs < Number.POSITIVE_INFINITY ? waitMs : undefined,
-  };
+  const later = { inMs: named?.forgetOver() ?? inMs, cut };
+  return { rows, later: rows.length < limit ? toLater(later) : undefined };
 }
 
 /** Keys whose suspects start begin to be counted. */

@@ -158,10 +158,13 @@ it("takes in new tasks that are due, and of endpoints that it serves", async () 
   const { backlog } = begun;
   backlog.answered(backlog.reserve(), { tasks: [], later: [] });
   const later = newTask("later", { runAtMs: Date.now() + 60_000 });
-  expect([...backlog.add([later])]).toEqual([]);
+  expect(backlog.add([later])).toEqual([]);
   expect(backlog.isEmpty).toBe(true);
   const other = newTask("other", { endpoint: "other" });
-  expect([...backlog.add([other, newTask("now")])]).toEqual(["other", ENDPOINT]);
+  expect(backlog.add([other, newTask("now")])).toEqual([
+    ["other", undefined],
+    [ENDPOINT, undefined],
+  ]);
   expect([backlog.has("other"), backlog.has(ENDPOINT)]).toEqual([false, true]);
 });
 

@@ -176,6 +176,49 @@ export function keysContract({ it }: Contract): void {
     expect(taskIds(await claim(storage, { limit: 2, byKey }))).toEqual(["00002", "00003"]);
   });
 
+  it("looks at the keys that are named and at no others, and leaves the turns as they are", async (storage) => {
+    await openLease(storage);
+    const ofKey = (of: string) => [newTask(`${of}0`, { key: of }), newTask(`${of}1`, { key: of })];
+    await submit(storage, ...["a", "b", "c", "d"].flatMap(ofKey));
+    const byKey = { concurrency: 1 };
+    expect(taskIds(await claim(storage, { limit: 1, byKey }))).toEqual(["a0"]);
+    const named = await claimAndLook(storage, { byKey: { ...byKey, keys: ["d", "a", "e"] } });
+    expect(named).toMatchObject({ tasks: [{ task: { taskId: "d0" } }], later: [] });
+    expect(await claim(storage, { byKey: { ...byKey, keys: [] } })).toEqual([]);
+    expect(taskIds(await claim(storage, { byKey }))).toEqual(["b0", "c0"]);
+  });
+
+  it("names the keys of delayed tasks that a claim has found due", async (storage) => {
+    await openLease(storage);
+    const dueMs = NOW_MS + 5;
+    await submit(storage, newTask("0", { key: "a", runAtMs: dueMs }));
+    await submit(storage, newTask("1", { key: "b" }), newTask("2", { key: "b", runAtMs: dueMs }));
+    const byKey = { concurrency: 1, keys: [] };
+    expect((await claimAndLook(storage, { byKey })).due).toBeUndefined();
+    const { tasks, due } = await claimAndLook(storage, { byKey, nowMs: dueMs });
+    expect(due?.map(({ endpoint, keys }) => [endpoint, keys.toSorted()])).toEqual([
+      ["work", ["a", "b"]],
+    ]);
+    const found = [...tasks, ...(await claim(storage, { byKey: { ...byKey, keys: ["a", "b"] } }))];
+    expect(taskIds(found).sort()).toEqual(["0", "1"]);
+  });
+
+  it("says when it has come past the last of the keys that it passes", async (storage) => {
+    await openLease(storage);
+    const overdue = Array.from({ length: 1_500 }, (_, number) => {
+      const key = String(number).padStart(4, "0");
+      return newTask(key, { key, startByMs: NOW_MS + 1, queueLimit: 2_000 });
+    });
+    await submit(storage, ...overdue);
+    const late = { byKey: {}, nowMs: NOW_MS + 5, limit: 1 };
+    const cuts: unknown[] = [];
+    for (let part = 0; part < 4; part++) {
+      const { later } = await claimAndLook(storage, late);
+      cuts.push(later[0]?.cut);
+    }
+    expect(cuts).toEqual(["on", "around", "on", "around"]);
+  });
+
   describe("rates", () => ratesContract({ it }));
   describe("seconds", () => timesContract({ it }));
 }
@@ -298,6 +341,40 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["a9"]);
   });
 
+  it("finds the keys whose start has left the window, without looking at others", async (storage) => {
+    await openLease(storage);
+    const rate = { count: 1, periodMs: RATE.periodMs };
+    await submitMany(storage, 2, "a");
+    await submitMany(storage, 2, "b");
+    await submitMany(storage, 1, "c");
+    await claim(storage, { byKey: { rate, keys: ["a"] } });
+    await claim(storage, { byKey: { rate, keys: ["b"] }, nowMs: NOW_MS + 10 });
+    const at = async (afterMs: number, limit = 10) => {
+      const byKey = { rate, keys: [] };
+      const found = await claimAndLook(storage, { byKey, limit, nowMs: NOW_MS + afterMs });
+      return [taskIds(found.tasks), found.later.map(({ inMs }) => inMs)];
+    };
+    expect(await at(20)).toEqual([[], [OVER_MS - 20]]);
+    // One that finds no slot stays to be found.
+    expect(await at(OVER_MS + 10, 1)).toEqual([["a1"], []]);
+    expect(await at(OVER_MS + 10, 1)).toEqual([["b1"], []]);
+    // Both have none left, and wait for nothing.
+    expect(await at(OVER_MS + 11)).toEqual([[], [OVER_MS - 1]]);
+    expect(await at(2 * OVER_MS + 10)).toEqual([[], []]);
+    expect(taskIds(await claim(storage, { byKey: { rate } }))).toEqual(["c0"]);
+  });
+
+  it("keeps starts that no window holds while tasks of their keys wait to be found by them", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 4, "a");
+    const byKey = { rate: RATE };
+    await claim(storage, { byKey });
+    expect(await storage.pruneFinished({ nowMs: NOW_MS + OVER_MS, limit: 10 })).toBe(0);
+    const found = await claim(storage, { byKey: { ...byKey, keys: [] }, nowMs: NOW_MS + OVER_MS });
+    expect(taskIds(found)).toEqual(["a3"]);
+    expect(await storage.pruneFinished({ nowMs: NOW_MS + 2 * OVER_MS, limit: 10 })).toBe(1);
+  });
+
   it("passes a bounded number of keys that have none to start, and goes on behind them", async (storage) => {
     await openLease(storage);
     const overdue = Array.from({ length: 1_001 }, (_, number) =>
@@ -307,7 +384,7 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     await submit(storage, newTask("b", { key: "b", queueLimit: 2_000 }));
     const late = { byKey: {}, nowMs: NOW_MS + 5, limit: 1 };
     const first = await claimAndLook(storage, late);
-    expect(first).toEqual({ tasks: [], later: [{ endpoint: "work", inMs: 100 }] });
+    expect(first).toEqual({ tasks: [], later: [{ endpoint: "work", cut: "on" }] });
     expect(taskIds(await claim(storage, late))).toEqual(["b"]);
   });
 }

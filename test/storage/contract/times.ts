@@ -246,8 +246,28 @@ export function timesContract({ it }: Pick<Contract, "it">): void {
     await submit(storage, ...many);
     const late = { byKey: { fair: "seconds" } as const, nowMs: NOW_MS + 5, limit: 1 };
     const first = await claimAndLook(storage, late);
-    expect(first).toEqual({ tasks: [], later: [{ endpoint: "work", inMs: 100 }] });
+    expect(first).toEqual({ tasks: [], later: [{ endpoint: "work", cut: "on" }] });
     expect((await claim(storage, late)).map(({ task }) => task.taskId)).toEqual(["a200"]);
+  });
+
+  it("compares the keys that are named, and those whose start has left the window", async (storage) => {
+    await openLease(storage);
+    const { submitMany, run, pass, now } = timed(storage);
+    for (const key of ["a", "b", "c"]) {
+      await submitMany(3, key);
+    }
+    const rate = { count: 1, periodMs: 60_000 };
+    expect(await run(2, { a: 2_000, b: 1_000 })).toBe("ab");
+    const byKey = { fair: "seconds", rate } as const;
+    const asked = async (keys: readonly string[], limit = 5) => {
+      const found = await claimAndLook(storage, { byKey: { ...byKey, keys }, limit, nowMs: now() });
+      return [found.tasks.map(({ task }) => task.key), found.later.map(({ inMs }) => inMs)];
+    };
+    expect(await asked(["a", "b"], 1)).toEqual([["b"], []]);
+    expect(await asked(["a", "b"])).toEqual([["a"], [60_001]]);
+    pass(60_001);
+    expect(await asked([], 1)).toEqual([["b"], []]);
+    expect(await asked([])).toEqual([["a"], [60_001]]);
   });
 
   it("forgets what a key has had a day after its last task", async (storage) => {

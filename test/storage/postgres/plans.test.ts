@@ -10,6 +10,7 @@ interface Plan {
   readonly "Relation Name"?: string;
   readonly "Index Name"?: string;
   readonly "Index Cond"?: string;
+  readonly "TID Cond"?: string;
   readonly Plans?: readonly Plan[];
 }
 
@@ -39,7 +40,7 @@ function unbounded(plan: Plan): string[] {
   return nodesOf(plan)
     .filter((node) => LARGE.test(node["Relation Name"] ?? "") && /Scan/.test(node["Node Type"]))
     .filter((node) => {
-      const condition = node["Index Cond"] ?? "";
+      const condition = node["Index Cond"] ?? node["TID Cond"] ?? "";
       const primary = node["Index Name"]?.endsWith("_pkey");
       return primary ? !/task_id|\bkey\b/.test(condition) : condition === "";
     })

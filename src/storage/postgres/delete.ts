@@ -3,18 +3,15 @@ import { isFinal } from "../../tasks/task.ts";
 import type { DeleteOutcome, Storage, TaskKey } from "../storage.ts";
 import { countedAs } from "./counts.ts";
 import { isTaken } from "./errors.ts";
-import { belongingsOf, owned } from "./prune.ts";
+import { belongingsOf, OWNER_COLUMNS, owned } from "./prune.ts";
 import { readTasks } from "./read.ts";
 import { STATUS } from "./schema.ts";
 import { type PostgresRow, prepared, type Session } from "./session.ts";
 
-const GONE_COLUMNS = "deployment_id, task_id, endpoint, status, attempt, idempotency_key";
-
 /**
  * Deletions in one deployment take turns, by a lock that the transaction holds, so that two of the
  * same tasks cannot each wait for the other. Locking the rows in an order first writes each of them
- * to the log once more. A task that waits for its first attempt has nothing else, unless its arguments
- * were large, so most are looked for in no other table.
+ * to the log once more.
  */
 const deletion = (name: string, onConflict: string) =>
   prepared(
@@ -24,21 +21,18 @@ const deletion = (name: string, onConflict: string) =>
    ), live AS (
      DELETE FROM live_tasks WHERE deployment_id = $2 AND task_id = ANY ($3::text[])
        AND status < ${STATUS.running} AND (SELECT taken FROM turn)
-     RETURNING ${GONE_COLUMNS}, arguments IS NULL AS is_large,
-       $1::bigint + retention_ms AS expires_at_ms
+     RETURNING ${OWNER_COLUMNS.live_tasks}, status, $1::bigint + retention_ms AS expires_at_ms
    ), ended AS (
      DELETE FROM finished_tasks WHERE deployment_id = $2 AND task_id = ANY ($3::text[])
        AND (SELECT taken FROM turn)
-     RETURNING ${GONE_COLUMNS}, true AS is_large, expires_at_ms
+     RETURNING ${OWNER_COLUMNS.finished_tasks}, status, expires_at_ms
    ), gone AS MATERIALIZED (
      SELECT * FROM live UNION ALL SELECT * FROM ended
-   ), owners AS MATERIALIZED (
-     SELECT * FROM gone WHERE attempt > 0 OR is_large OR idempotency_key IS NOT NULL
    ), counted AS (${countedAs("live", "-")}
-   ), ${belongingsOf("owners")}, told AS (
+   ), ${belongingsOf("gone")}, told AS (
      DELETE FROM webhook_deliveries AS own ${owned("own", "ended")}
    ), ran AS MATERIALIZED (
-     SELECT task_id FROM owners WHERE attempt > 0
+     SELECT task_id FROM gone WHERE has_run
    ), logged AS (
      DELETE FROM deployment_logs AS own USING ran
      WHERE own.organization_id = (

@@ -8,37 +8,52 @@ import { STATUS } from "./schema.ts";
 import { once, prepared, type Session, statement } from "./session.ts";
 
 /**
+ * The columns of deleted tasks that `belongingsOf` reads, among them what a task may have elsewhere.
+ * Most have nothing there, and to look for it would cost as much as to delete the row. A payload that
+ * does not stand in the row is large; and each stored event has a number, beside those of the state
+ * changes that are derived: queued and running, and of one that has ended its end.
+ */
+export const OWNER_COLUMNS = {
+  live_tasks: `deployment_id, task_id, endpoint, idempotency_key, attempt > 0 AS has_run,
+    arguments IS NULL AS is_large, last_sequence > 2 AS has_events`,
+  finished_tasks: `deployment_id, task_id, endpoint, idempotency_key, attempt > 0 AS has_run,
+    arguments IS NULL OR result IS NULL AS is_large, last_sequence > 3 AS has_events`,
+} as const;
+
+/**
  * SQL that deletes the data of the tasks in `source`, which the statement has deleted; their blobs
  * lose references at the time `$1`.
  */
 export function belongingsOf(source: string): string {
   return `parts AS (
-     DELETE FROM payload_parts AS own ${owned("own", source)} RETURNING own.blob_id
+     DELETE FROM payload_parts AS own ${owned("own", source)} AND ${source}.is_large
+     RETURNING own.blob_id
    ), blobless AS (${detached("parts", "$1::bigint")}
    ), events AS (
-     DELETE FROM task_events AS own ${owned("own", source)}
+     DELETE FROM task_events AS own ${owned("own", source)} AND ${source}.has_events
    ), pieces AS (
-     DELETE FROM task_pieces AS own ${owned("own", source)}
+     DELETE FROM task_pieces AS own ${owned("own", source)} AND ${source}.has_run
    ), keys AS (
      DELETE FROM idempotency_keys AS own USING ${source}
-     WHERE own.deployment_id = ${source}.deployment_id AND own.endpoint = ${source}.endpoint
-       AND own.key = ${source}.idempotency_key AND own.task_id = ${source}.task_id
+     WHERE ${source}.idempotency_key IS NOT NULL AND own.deployment_id = ${source}.deployment_id
+       AND own.endpoint = ${source}.endpoint AND own.key = ${source}.idempotency_key
+       AND own.task_id = ${source}.task_id
    )`;
 }
 
 /**
  * A claim that counts what has ended locks rows of `key_runs` before those of `key_times`. So whatever
- * is locked is passed over here. Runs are never updated, so their physical location identifies them.
+ * is locked is passed over here. Finished tasks and runs are never updated, so their physical location
+ * identifies them.
  */
 const PRUNE = prepared(
   "prune_finished",
   `WITH gone AS (
-     DELETE FROM finished_tasks WHERE (deployment_id, task_id) IN (${once(
-       `SELECT deployment_id, task_id FROM finished_tasks t WHERE expires_at_ms <= $1
+     DELETE FROM finished_tasks WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM finished_tasks t WHERE expires_at_ms >= $4 AND expires_at_ms <= $1
          AND NOT EXISTS (${untold("t")})
-       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
-     )})
-     RETURNING deployment_id, task_id, endpoint, idempotency_key
+       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))
+     RETURNING ${OWNER_COLUMNS.finished_tasks}, expires_at_ms
    ), ${belongingsOf("gone")}, forgotten AS (
      DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (${once(
        `SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
@@ -78,7 +93,8 @@ const PRUNE = prepared(
      )})
    )
    SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts),
-     (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned`,
+     (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned,
+     (SELECT CASE count(*) WHEN $2 THEN max(expires_at_ms) ELSE $1 END FROM gone) AS reached_ms`,
 );
 
 export function owned(table: string, source: string): string {
@@ -86,28 +102,40 @@ export function owned(table: string, source: string): string {
     AND ${table}.task_id = ${source}.task_id`;
 }
 
-/** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
-export async function pruneFinished(
-  session: Session,
-  clock: LeaseClock,
-  { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
-): Promise<number> {
-  const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs));
-  return Number(row?.pruned ?? 0);
+/**
+ * Prunes finished tasks. Until a vacuum, deleted rows have entries in the index of expiry, and a scan
+ * from its beginning passes all of them: with 100,000,000 tasks that is millions. So a prune goes on
+ * where the one before has ended, as long as they find as many as they may. The next one begins anew,
+ * for what others had locked, or stored meanwhile.
+ */
+export class FinishedPruner {
+  #fromMs = 0;
+
+  /** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
+  async prune(
+    session: Session,
+    clock: LeaseClock,
+    { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
+  ): Promise<number> {
+    const fromMs = this.#fromMs <= nowMs ? this.#fromMs : 0;
+    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), fromMs);
+    const pruned = Number(row?.pruned ?? 0);
+    this.#fromMs = pruned < limit ? 0 : Number(row?.reached_ms);
+    return pruned;
+  }
 }
 
 /** Deleted deployments are few, so their tasks are looked up one deployment at a time. */
-function pruneDeletedFrom(table: string, also: string): string {
-  return `WITH left_behind AS MATERIALIZED (
+function pruneDeletedFrom(table: keyof typeof OWNER_COLUMNS, also: string): string {
+  return `WITH left_behind (of_deployment, id) AS MATERIALIZED (
       SELECT d.deployment_id, t.task_id FROM deleted_deployments d
         CROSS JOIN LATERAL (
           SELECT task_id FROM ${table} own WHERE own.deployment_id = d.deployment_id
           LIMIT $2 FOR UPDATE SKIP LOCKED) t
       WHERE d.look_after_ms <= $1 LIMIT $2
     ), gone AS (
-      DELETE FROM ${table} AS own USING left_behind
-      WHERE own.deployment_id = left_behind.deployment_id AND own.task_id = left_behind.task_id
-      RETURNING own.deployment_id, own.task_id, own.endpoint, own.idempotency_key, own.status
+      DELETE FROM ${table} USING left_behind WHERE deployment_id = of_deployment AND task_id = id
+      RETURNING ${OWNER_COLUMNS[table]}, status
     ), ${belongingsOf("gone")}${also}
     SELECT count(*) AS pruned FROM gone`;
 }

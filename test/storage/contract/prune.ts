@@ -4,7 +4,9 @@ import type { Contract } from "../contract.ts";
 import {
   attempt,
   claim,
+  DEPLOYMENT,
   endAttempt,
+  FAILURE,
   key,
   LEASE,
   NOW_MS,
@@ -18,6 +20,49 @@ import {
 
 const EXPIRED_MS = NOW_MS + RETENTION_MS;
 const IDEMPOTENT: Partial<NewTask> = { idempotency: { key: "order-7", digest: "d1" } };
+
+const LARGE = { json: JSON.stringify("x".repeat(5_000)), files: [] };
+const LINE = { kind: "log", level: "info", message: "x" } as const;
+
+/** Ends tasks of which each has one thing beside its row, which its id names. */
+async function endWithOneThing(storage: Storage): Promise<string[]> {
+  await endAttempt(
+    storage,
+    await startTask(storage, "arguments", { arguments: LARGE }),
+    success(1),
+  );
+  const result = await startTask(storage, "result");
+  await endAttempt(storage, result, { status: "success", result: LARGE });
+  const failed = await startTask(storage, "failed-result");
+  await endAttempt(storage, failed, { status: "failure", failure: FAILURE, result: LARGE });
+  const lined = await startTask(storage, "line");
+  await storage.recordEvents({ events: [{ attempt: lined, timeMs: NOW_MS, body: LINE }] });
+  await endAttempt(storage, lined, success(1));
+  const returned = await startTask(storage, "return");
+  await endAttempt(storage, returned, { status: "queued", failed: false, failure: FAILURE });
+  await storage.cancelTask({ ...key("return"), nowMs: NOW_MS });
+  const streamed = await startTask(storage, "pieces");
+  const pieces = { attempt: streamed, form: "text", first: 1, pieces: ["x"] } as const;
+  await storage.appendPieces({ appends: [pieces] });
+  await endAttempt(storage, streamed, success(1));
+  await endAttempt(storage, await startTask(storage, "key", IDEMPOTENT), success(1));
+  return ["arguments", "result", "failed-result", "line", "return", "pieces", "key"];
+}
+
+/** Submits tasks under ids that had others, and expects that nothing is left of those. */
+async function expectNothingLeft(storage: Storage, taskIds: readonly string[]): Promise<void> {
+  for (const taskId of taskIds) {
+    const again = newTask(taskId, { ...(taskId === "key" && IDEMPOTENT), arguments: LARGE });
+    const [outcome] = await storage.submitTasks({ tasks: [again] });
+    expect(outcome).toMatchObject({ outcome: "stored", task: { status: "queued" } });
+    expect(await storage.getArguments(key(taskId))).toMatchObject(LARGE);
+    expect(await claim(storage)).toHaveLength(1);
+    await endAttempt(storage, attempt(taskId), { status: "success", result: LARGE });
+    expect(await storage.getResult(key(taskId))).toMatchObject(LARGE);
+    const question = { ...key(taskId), afterSequence: 0, limit: 10 };
+    expect(await storage.getHistory(question)).toMatchObject({ stored: [], lastPiece: 0 });
+  }
+}
 
 function prune(storage: Storage, nowMs = EXPIRED_MS, limit = 100): Promise<number> {
   return storage.pruneFinished({ nowMs, limit });
@@ -50,6 +95,21 @@ export function pruneContract({ it }: Contract): void {
     expect(again).toMatchObject({ outcome: "stored", task: { status: "queued" } });
     expect(await storage.getResult(key("a"))).toBeUndefined();
     expect(await storage.getHistory(question)).toMatchObject({ stored: [], lastPiece: 0 });
+  });
+
+  it("leaves nothing of tasks that have one thing beside their rows", async (storage) => {
+    const taskIds = await endWithOneThing(storage);
+    expect(await prune(storage)).toBe(taskIds.length);
+    await expectNothingLeft(storage, taskIds);
+  });
+
+  it("leaves nothing of them when they are deleted before their time", async (storage) => {
+    const taskIds = await endWithOneThing(storage);
+    const waiting = await startTask(storage, "waiting");
+    await endAttempt(storage, waiting, { status: "queued", failed: false, failure: FAILURE });
+    const asked = { deploymentId: DEPLOYMENT, taskIds: [...taskIds, "waiting"], nowMs: NOW_MS };
+    expect(new Set(await storage.deleteTasks(asked))).toEqual(new Set(["deleted"]));
+    await expectNothingLeft(storage, asked.taskIds);
   });
 
   it("deletes finished tasks of every kind", async (storage) => {

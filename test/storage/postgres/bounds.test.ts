@@ -50,14 +50,41 @@ it("takes no more than it is asked for, whatever the planner makes of it", async
   expect(after.filter((one) => one === undefined)).toHaveLength(LIMIT);
 });
 
+it("goes on where the prune before has ended that found as many as it may, and begins anew then", async () => {
+  const url = await newDatabase();
+  await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
+  await storage.start();
+  for (const [index, taskId] of ["a", "b", "c", "d"].entries()) {
+    await endAttempt(storage, await startTask(storage, taskId), success(1), NOW_MS + index);
+  }
+  const other = new pg.Client(url);
+  await other.connect();
+  try {
+    await other.query("BEGIN");
+    const tasks = `${await schemaOf(url, "finished_tasks")}.finished_tasks`;
+    await other.query(`SELECT 1 FROM ${tasks} WHERE task_id = 'a' FOR UPDATE`);
+    const pruning = { nowMs: NOW_MS + 2 * RETENTION_MS, limit: LIMIT };
+    expect(await storage.pruneFinished(pruning)).toBe(LIMIT);
+    await other.query("ROLLBACK");
+    expect(await storage.pruneFinished(pruning)).toBe(1);
+    expect(await storage.getTask(key("a"))).toBeDefined();
+    expect(await storage.pruneFinished(pruning)).toBe(1);
+    expect(await storage.getTask(key("a"))).toBeUndefined();
+  } finally {
+    await other.end();
+  }
+});
+
+async function schemaOf(url: string, table: string): Promise<string> {
+  const [found] = await ask(url, `SELECT schemaname FROM pg_tables WHERE tablename = '${table}'`);
+  return String(found?.schemaname);
+}
+
 it("prunes runs of keys as many at a time as it may, and passes over those that a claim counts", async () => {
   const url = await newDatabase();
   await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
   await storage.start();
-  const schema = (
-    await ask(url, "SELECT schemaname FROM pg_tables WHERE tablename = 'key_runs'")
-  )[0]?.schemaname;
-  const runs = `${schema}.key_runs`;
+  const runs = `${await schemaOf(url, "key_runs")}.key_runs`;
   await ask(
     url,
     `INSERT INTO ${runs} (deployment_id, endpoint, key, run_ms, ended_at_ms)

@@ -8,14 +8,14 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { WorkersWanted } from "../../../gen/tessera/v1/launcher_pb.js";
+import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { LauncherService, type WorkersWanted } from "../../../gen/tessera/v1/launcher_pb.js";
 import { errorFacts } from "../../client/error.ts";
 import type { Log } from "../../log/log.ts";
 import { Backoff } from "../../time/backoff.ts";
 import { LogThrottle } from "../../time/log-throttle.ts";
 import { durationFromMs } from "../../time/messages.ts";
-import { connect } from "./connection.ts";
 import { Fleet, type MachineKind } from "./fleet.ts";
 import type { ClusterMachine, MachineOrder, Machines } from "./machines.ts";
 
@@ -296,4 +296,41 @@ class Launcher implements Disposable {
     const reason = isKnown ? rawMessage : `the platform cannot be reached (${rawMessage})`;
     this.#unreachable.say({ reason }, "the launcher waits for the platform");
   }
+}
+
+// The launcher's connection to its platform: gRPC over HTTP/2, with the token in each call.
+
+/**
+ * How often a connection on which nothing is said is tried; one that is half open ends so. What is
+ * wanted is followed all the time: one without a call need not be tried, and the session manager
+ * would also try one that was closed, and throw.
+ */
+const PING_INTERVAL_MS = 20_000;
+/** How long the platform may take to answer that. */
+const PING_TIMEOUT_MS = 10_000;
+
+interface Connection extends Disposable {
+  readonly client: Client<typeof LauncherService>;
+}
+
+/** Opens a connection with the first call, and again after one that broke. */
+function connect({ url, token }: { readonly url: string; readonly token: string }): Connection {
+  const sessionManager = new Http2SessionManager(url, {
+    pingIntervalMs: PING_INTERVAL_MS,
+    pingTimeoutMs: PING_TIMEOUT_MS,
+  });
+  const transport = createGrpcTransport({
+    baseUrl: url,
+    sessionManager,
+    interceptors: [
+      (next) => (req) => {
+        req.header.set("authorization", `Bearer ${token}`);
+        return next(req);
+      },
+    ],
+  });
+  return {
+    client: createClient(LauncherService, transport),
+    [Symbol.dispose]: () => sessionManager.abort(),
+  };
 }

@@ -1,18 +1,36 @@
-/** DeploymentService: creation, settings and state of deployments. */
+/** DeploymentService: creation, settings and state of deployments, their workers, and what changes of them. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { DeploymentService } from "../../../gen/tessera/v1/deployment_pb.js";
+import {
+  type Deployment,
+  DeploymentSchema,
+  type DeploymentService,
+  type DeploymentWorkerSchema,
+  type WatchDeploymentsResponseSchema,
+} from "../../../gen/tessera/v1/deployment_pb.js";
 import { faultOfName } from "../../auth/names.ts";
+import type { Directory } from "../../deployments/directory.ts";
 import { problem } from "../../errors.ts";
 import { deed, type Member, memberOf, type Sources } from "../../server/rpc/engine/caller.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { BlobStore } from "../../storage/blobs.ts";
 import type { HostingStorage } from "../../storage/hosting/hosting.ts";
+import type { NodeStorage, WorkerRecord } from "../../storage/hosting/nodes.ts";
 import { timestampFromMs } from "../../time/messages.ts";
+import { type DeploymentLists, deploymentsOf } from "../deployments-of.ts";
+import {
+  Followers,
+  type ShownById,
+  shownById,
+  type Telling,
+  tellingDeployments,
+} from "../follow.ts";
 import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { compareRevisions } from "./compare.ts";
-import { type DescribeOptions, describer } from "./describe.ts";
+import { type Describe, type DescribeOptions, describer } from "./describe.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
 import {
   deploymentNotFound,
@@ -25,8 +43,6 @@ import { type RevisionOptions, revisionHandlers } from "./revision.ts";
 import { getRevisionFile, type RevisionFileOptions } from "./revision-file.ts";
 import { confirmSecrets, type SecretsOptions, updateSecrets } from "./secrets.ts";
 import { updateDeployment } from "./update.ts";
-import { watchDeployments } from "./watch.ts";
-import { type ListWorkersOptions, listWorkers } from "./workers.ts";
 
 /** Paused endpoints of a deployment: more than a service has, and those that revisions have dropped. */
 const MAX_PAUSED_ENDPOINTS = 1_000;
@@ -245,4 +261,107 @@ export function deploymentService(
         throw noRevision(name);
     }
   }
+}
+
+// WatchDeployments: the deployments of an organization, or one, and what changes of them. All are
+// read once a second while anybody follows any, once for all followers: two queries.
+
+type WatchDeployments = ServiceImpl<typeof DeploymentService>["watchDeployments"];
+type State = ShownById<Deployment>;
+type DeploymentTelling = Telling<State, MessageInitShape<typeof WatchDeploymentsResponseSchema>>;
+
+/** The implementation of WatchDeployments. */
+function watchDeployments(accounts: DeploymentLists, describe: Describe): WatchDeployments {
+  const followers = new Followers<State>("deployments");
+  return async function* ({ deployment, followFor }, { values, signal }) {
+    const { organizationId } = memberOf({ values });
+    const read = async (before?: State) => {
+      const described = await describe(
+        organizationId,
+        await deploymentsOf(accounts, organizationId),
+      );
+      const messages = described.map((init) => create(DeploymentSchema, init));
+      return shownById(
+        DeploymentSchema,
+        messages.map((one) => [one.deploymentId, one] as const),
+        before,
+      );
+    };
+    const forMs = followFor && durationMs(followFor);
+    const telling = deployment === "" ? tellingDeployments : tellingOf(deployment);
+    yield* followers.follow({ organizationId, key: organizationId, read, forMs, signal }, telling);
+  };
+}
+
+/** Tells of the deployment that has this name at first, until it is deleted. */
+function tellingOf(name: string): DeploymentTelling {
+  let id: string | undefined;
+  const only = (state: State): State => {
+    id ??= [...state.values()].find(({ message }) => message.name === name)?.message.deploymentId;
+    if (id === undefined) {
+      throw deploymentNotFound(name);
+    }
+    const one = state.get(id);
+    return new Map(one && [[id, one]]);
+  };
+  return {
+    changeOf: (sent, next) => tellingDeployments.changeOf(sent && only(sent), only(next)),
+    unchanged: tellingDeployments.unchanged,
+    isOver: (state) => only(state).size === 0,
+  };
+}
+
+// ListWorkers: the workers of a deployment, on this node as they are, on others as reported.
+
+interface ListWorkersOptions {
+  readonly accounts: Pick<Organizations, "findDeployment">;
+  readonly hosting: Pick<NodeStorage, "listWorkers">;
+  readonly now: () => number;
+  readonly directory: Pick<Directory, "workersHere">;
+}
+
+/** The implementation of ListWorkers. */
+function listWorkers({
+  accounts,
+  hosting,
+  now,
+  directory,
+}: ListWorkersOptions): ServiceImpl<typeof DeploymentService>["listWorkers"] {
+  return async ({ deployment: name }, ctx) => {
+    const { organizationId, deploymentId } = await findDeployment(accounts, memberOf(ctx), name);
+    const reported = await hosting.listWorkers({ organizationId, deploymentId, nowMs: now() });
+    const here = directory.workersHere?.(deploymentId);
+    const nodes = here
+      ? [...reported.filter(({ nodeId }) => nodeId !== here.nodeId), here]
+      : reported;
+    const sorted = nodes.toSorted((one, other) => (one.nodeId < other.nodeId ? -1 : 1));
+    return {
+      workers: sorted.flatMap(({ nodeId, workers }) =>
+        workers.map((one) => ({ ...toWorker(nodeId, one), deployment: name })),
+      ),
+      omitted: nodes.reduce((sum, { omitted }) => sum + omitted, 0),
+    };
+  };
+}
+
+function machineMessage(machine: NonNullable<WorkerRecord["machine"]>) {
+  const { hostname, platform, version, labels, isDrained = false } = machine;
+  return { hostname, platform, version, labels: { ...labels }, drained: isDrained };
+}
+
+function toWorker(
+  node: string,
+  { workerId, revision, machine, startedAtMs, calls, ready, fault = "", gpus = [] }: WorkerRecord,
+): MessageInitShape<typeof DeploymentWorkerSchema> {
+  return {
+    workerId,
+    node,
+    revision,
+    ...(machine && { machine: machineMessage(machine) }),
+    startedAt: timestampFromMs(startedAtMs),
+    calls,
+    ready,
+    fault,
+    gpus: [...gpus],
+  };
 }

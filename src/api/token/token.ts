@@ -1,7 +1,18 @@
 /** TokenService: API tokens of people and organizations. */
 import type { ServiceImpl } from "@connectrpc/connect";
-import { TokenKind, type TokenService } from "../../../gen/tessera/v1/token_pb.js";
-import { checkHandsOutSecrets, checkNoClimbing, checkTokenOwner } from "../../auth/grants.ts";
+import {
+  TokenKind,
+  TokenSchema,
+  type TokenService,
+  type UpdateTokenRequest,
+} from "../../../gen/tessera/v1/token_pb.js";
+import {
+  checkHandsOutSecrets,
+  checkNoClimbing,
+  checkNoClimbingUpdate,
+  checkTokenOwner,
+  widens,
+} from "../../auth/grants.ts";
 import { type KeyRing, sealingContext } from "../../auth/keys.ts";
 import { adminRequired, requireRecentSignIn } from "../../auth/permissions.ts";
 import { checkTokenFields } from "../../auth/token-rules.ts";
@@ -9,19 +20,26 @@ import { problem } from "../../errors.ts";
 import {
   callerOf,
   deed,
+  type Member,
   memberIn,
   memberOf,
   type Sources,
 } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
-import type { TokenKind as Kind, TokenRecord, Tokens } from "../../storage/accounts/tokens.ts";
+import type {
+  TokenKind as Kind,
+  TokenFields,
+  TokenRecord,
+  Tokens,
+} from "../../storage/accounts/tokens.ts";
 import { isTaskId } from "../../tasks/id.ts";
+import { changedFields, changedMeanwhile } from "../mask.ts";
 import { PageTokens } from "../page.ts";
 import { milliseconds } from "../task/messages.ts";
-import { newTokenFields } from "./fields.ts";
+import { invalidField, missing } from "../violations.ts";
+import { CHANGEABLE, changedTokenFields, fieldsOf, newTokenFields } from "./fields.ts";
 import { toTokenMessage } from "./messages.ts";
 import { newSecret } from "./secret.ts";
-import { updateToken } from "./update.ts";
 import {
   findOwnToken,
   findToken,
@@ -175,3 +193,70 @@ const KINDS = new Map<TokenKind, Kind>([
   [TokenKind.PERSONAL, "personal"],
   [TokenKind.ORGANIZATION, "organization"],
 ]);
+
+// UpdateToken: an optimistic read-check-write loop.
+
+/** Attempts to update a token that somebody else changes in between. */
+const MAX_UPDATE_ATTEMPTS = 5;
+
+interface TokenUpdateCall {
+  readonly member: Member;
+  readonly req: UpdateTokenRequest;
+}
+
+/**
+ * Changes a token. The rules apply to the token as a whole, so it is read,
+ * checked with the change, and written only if its version is still the one
+ * that was read. Errors: those of UpdateToken.
+ */
+async function updateToken(
+  options: Sources & { readonly accounts: Pick<Tokens, "getToken" | "updateToken"> },
+  { member, req: { token: message = missing(), updateMask: mask } }: TokenUpdateCall,
+): Promise<TokenRecord> {
+  const { accounts, now } = options;
+  const { principal, organizationId, organization, by } = member;
+  const { tokenId, version: wanted } = message;
+  for (let attempt = 1; ; attempt++) {
+    const token = await findOwnToken(accounts, { member, tokenId });
+    const fields = changedTokenFields(
+      message,
+      changedFields(TokenSchema, { message, mask }, CHANGEABLE),
+    );
+    if (wanted !== 0 && wanted !== token.version) {
+      throw changedMeanwhile(`token ${tokenId}`);
+    }
+    const before = fieldsOf(token);
+    const notBeforeMs = fields.notBeforeMs === undefined ? before.notBeforeMs : fields.notBeforeMs;
+    const after = { ...before, ...fields, notBeforeMs: notBeforeMs ?? undefined };
+    if (before.access.monitoring !== after.access.monitoring) {
+      throw invalidField(
+        "access",
+        "of monitoring cannot be added or taken away: make another token",
+      );
+    }
+    const changed = new Set(Object.keys(fields) as (keyof TokenFields)[]);
+    checkTokenFields(after, { kind: token.kind, nowMs: now(), changed });
+    checkNoClimbingUpdate(principal, { before, after });
+    if (widens({ before, after })) {
+      checkHandsOutSecrets(principal, { organizationId, access: after.access });
+    }
+    const { version } = token;
+    const key = { organizationId, tokenId };
+    const updated = await accounts.updateToken({ ...deed(by, options), ...key, fields, version });
+    switch (updated.outcome) {
+      case "updated":
+        return updated.token;
+      case "not_found":
+        throw tokenNotFound(tokenId);
+      case "version_conflict":
+        if (wanted !== 0 || attempt === MAX_UPDATE_ATTEMPTS) {
+          throw changedMeanwhile(`token ${tokenId}`);
+        }
+        break;
+      case "monitoring_disabled":
+        throw refusal({ outcome: "monitoring_disabled" }, organization);
+      case "unknown_deployments":
+        throw refusal(updated, organization);
+    }
+  }
+}

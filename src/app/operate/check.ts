@@ -14,8 +14,19 @@ import {
   shownDatabase,
 } from "../adapters.ts";
 import { keysPath } from "../data-folder.ts";
-import type { Check, CheckResult } from "./check-result.ts";
 import { openAdministration } from "./open.ts";
+
+/** `warning`: a node runs, but is weaker than it could be. */
+type CheckResult = "ok" | "warning" | "failed";
+
+/** What is said of each thing that is looked at. */
+export interface Check {
+  /** What was checked. */
+  readonly name: string;
+  readonly result: CheckResult;
+  /** What was found, and what to do where it is not `ok`. */
+  readonly detail: string;
+}
 
 type Found = Omit<Check, "name">;
 

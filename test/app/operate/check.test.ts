@@ -1,8 +1,7 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { checkMachine } from "../../../src/app/operate/check.ts";
-import type { Check } from "../../../src/app/operate/check-result.ts";
+import { type Check, checkMachine } from "../../../src/app/operate/check.ts";
 import { readCheckConfig } from "../../../src/config/start.ts";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import { Folder } from "../../e2e/start/platform.ts";

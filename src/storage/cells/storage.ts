@@ -201,7 +201,8 @@ export class CellsStorage implements Storage {
     let wanted = parameters.claims;
     const doubtful: string[] = [];
     let failure: unknown;
-    let answers = 0;
+    // A count that found nothing is an answer, too.
+    let answers = atHome ? 0 : 1;
     for (const cell of inTurn) {
       const asked = { ...parameters, claims: wanted };
       try {
@@ -232,7 +233,7 @@ export class CellsStorage implements Storage {
         break;
       }
     }
-    if (answers === 0 && failure !== undefined) {
+    if (answers === 0) {
       throw failure;
     }
     const short = new Set(wanted.map(({ endpoint }) => endpoint));

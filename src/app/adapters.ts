@@ -15,6 +15,7 @@ import { FolderBlobStore } from "../storage/blobs/folder.ts";
 import { PostgresBlobStore } from "../storage/blobs/postgres.ts";
 import type { BlobStore } from "../storage/blobs.ts";
 import type { CellChange } from "../storage/cells/cell.ts";
+import { closeCell as close } from "../storage/cells/close.ts";
 import { type ExaminedCell, examineCells as examine } from "../storage/cells/examine.ts";
 import { refuseCell, refuseCells } from "../storage/cells/identity.ts";
 import { CellsStorage } from "../storage/cells/storage.ts";
@@ -116,6 +117,17 @@ export function examineCells({
       storage: new PostgresStorage(cell.database, options),
     })),
   });
+}
+
+/** Closes a cell, beside the nodes. */
+export async function closeCell(
+  { database, directDatabase: directUrl }: DatabaseAddress,
+  name: string,
+): Promise<void> {
+  const options = { connections: MAX_ADMIN_CONNECTIONS, migration: "check", directUrl } as const;
+  await using home = new PostgresStorage(database, options);
+  await home.start();
+  await home.beside((db) => close(db, name));
 }
 
 /**

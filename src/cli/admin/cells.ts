@@ -3,7 +3,7 @@ import { Command } from "commander";
 import type { ExaminedCell } from "../../app/adapters.ts";
 import { inUnits } from "../../collections/sizes.ts";
 import type { Flags } from "../../config/settings.ts";
-import { examplesText, jsonOption, outputOption } from "../command.ts";
+import { examplesText, jsonOption, outputOption, YES } from "../command.ts";
 import { ExitCode } from "../failure.ts";
 import type { OutputFormat } from "../output.ts";
 import { addSettings } from "../settings.ts";
@@ -11,10 +11,18 @@ import { table } from "../table.ts";
 import { Terminal } from "../terminal.ts";
 import type { AdminActions } from "./command.ts";
 
-export function cellsCommand({ tables, env, exit, streams }: AdminActions): Command {
-  const command = new Command("cells").description(
-    "List home and the cells with the platform's tasks, and how each is. Fails where one is not up.",
-  );
+/** States of cells with which nothing is wrong. */
+const WELL: ReadonlySet<ExaminedCell["state"]> = new Set(["up", "new", "closed", "empty"]);
+
+export function cellsCommand(actions: AdminActions): Command {
+  const { tables, env, exit, streams } = actions;
+  const command = new Command("cells")
+    .description(
+      "List home and the cells with the platform's tasks, and how each is. Fails where one does not answer, or is another than it was named as.",
+    )
+    // What follows the name of a command below belongs to that.
+    .enablePositionalOptions()
+    .addCommand(closeCommand(actions));
   return addSettings(command, tables.CELLS_SETTINGS)
     .addOption(outputOption())
     .addOption(jsonOption())
@@ -36,13 +44,33 @@ export function cellsCommand({ tables, env, exit, streams }: AdminActions): Comm
               },
             ),
       );
-      const lacking = cells.filter(({ state }) => state !== "up" && state !== "new");
-      for (const { name, detail } of lacking) {
+      for (const { name, detail } of cells.filter(
+        ({ state }) => state !== "up" && state !== "new",
+      )) {
         new Terminal(streams).say(`${name}: ${detail}`);
       }
-      if (lacking.length > 0) {
+      if (cells.some(({ state }) => !WELL.has(state))) {
         exit(ExitCode.failed);
       }
+    });
+}
+
+function closeCommand({ tables, env, streams }: AdminActions): Command {
+  const command = new Command("close").description(
+    "Have a cell take no new tasks, for good, so that it can be left out once nothing is left in it.",
+  );
+  return addSettings(command, tables.CELLS_SETTINGS)
+    .argument("<name>", "the name of the cell")
+    .addOption(YES)
+    .addHelpText("after", examplesText(["tessera admin cells close b"]))
+    .action(async (name: string, { yes, ...flags }: Flags & { readonly yes?: boolean }) => {
+      const { readCellsConfig } = await import("../../config/start.ts");
+      const secrets = readCellsConfig(flags, env);
+      const terminal = new Terminal(streams);
+      await terminal.insist(`Close cell ${name}? It cannot be opened again.`, yes);
+      const { closeForGood } = await import("../../app/operate/cells.ts");
+      await closeForGood(secrets, name);
+      terminal.say(`${name} takes no new tasks; tessera admin cells says when it is empty`);
     });
 }
 

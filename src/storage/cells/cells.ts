@@ -6,19 +6,29 @@
 import { cellOfTaskId, HOME_CELL } from "../../tasks/id.ts";
 import { SCHEDULE_KEY_PREFIX } from "../../tasks/task.ts";
 import { Timer } from "../../time/timer.ts";
-import { prepared, statement } from "../postgres/session.ts";
+import { prepared, type Session, statement } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
 import { cellUnavailable, unavailable } from "../unavailable.ts";
 import { Cell, type CellChange, isUnanswered } from "./cell.ts";
+import { EMPTIED_AFTER_MS, noteEmptied } from "./close.ts";
 import {
-  CellRefused,
   identifyHome,
   KNOWN_FOR_MS,
   type KnownCell,
   knownCells,
-  unnamed,
+  refuseUnnamed,
 } from "./identity.ts";
-import { HOLDS, KEYS_SETTLE_MS, type KeyOfTask, type Places } from "./placement.ts";
+import {
+  changesUntil,
+  HOLDS,
+  KEYS_SETTLE_MS,
+  type KeyOfTask,
+  type Places,
+  takersAt,
+} from "./placement.ts";
+
+/** How old the list of cells may be when a task without a key is placed: one may be closed meanwhile. */
+const UNKEYED_FOR_MS = 60_000;
 
 /** Interval at which the cells are read from home. */
 const READ_INTERVAL_MS = 1_000;
@@ -89,11 +99,10 @@ export class Cells implements Places, AsyncDisposable {
     }
     const platformId = await this.home.beside(identifyHome);
     const known = await this.home.beside(knownCells);
-    const names = new Set(this.#cells.map(({ name }) => name));
-    const lacking = known.filter(({ name }) => !names.has(name));
-    if (lacking.length > 0) {
-      throw new CellRefused(unnamed(lacking.map(({ name }) => name)));
-    }
+    refuseUnnamed(
+      known,
+      this.#cells.map(({ name }) => name),
+    );
     // One after the other, so that new ones are numbered in the order of the setting.
     for (const cell of this.#cells) {
       await cell.start(platformId, known.find(({ name }) => name === cell.name)?.number);
@@ -122,7 +131,7 @@ export class Cells implements Places, AsyncDisposable {
     const cell = this.#find(number);
     if (cell === undefined) {
       const added = this.#known.cells.find((one) => one.number === number);
-      if (added !== undefined) {
+      if (added !== undefined && !added.isEmptied) {
         const message = "this node was not given it: name it in TESSERA_CELLS";
         throw cellUnavailable(added.name, new Error(message));
       }
@@ -189,17 +198,21 @@ export class Cells implements Places, AsyncDisposable {
     await Promise.all(this.up.map((cell) => cell.look()));
   }
 
-  known(): { readonly cells: readonly KnownCell[]; readonly nowMs: number } {
+  known(maxAgeMs = KNOWN_FOR_MS): { readonly cells: readonly KnownCell[]; readonly nowMs: number } {
     const { cells, nowMs, atMs } = this.#known;
     const ageMs = performance.now() - atMs;
-    if (ageMs > KNOWN_FOR_MS) {
+    if (ageMs > maxAgeMs) {
       throw unavailable(new Error("home has not said for some seconds which cells there are"));
     }
     return { cells, nowMs: nowMs + ageMs };
   }
 
   reachable(): readonly number[] {
-    return this.up.map(({ number }) => number as number);
+    const { cells } = this.known(UNKEYED_FOR_MS);
+    const open = new Set(
+      cells.flatMap(({ number, closedFromMs }) => (closedFromMs === undefined ? [number] : [])),
+    );
+    return this.up.flatMap(({ number = HOME_CELL }) => (open.has(number) ? [number] : []));
   }
 
   async holds(cell: number, { deploymentId, endpoint, key }: KeyOfTask): Promise<boolean> {
@@ -226,12 +239,45 @@ export class Cells implements Places, AsyncDisposable {
       const nowMs = Number(time?.now_ms);
       const cells = await knownCells(db);
       this.#known = { cells, nowMs, atMs };
-      // Only once nothing with a key goes there any more.
-      const [{ keyedFromMs } = { keyedFromMs: nowMs }] = cells;
-      if (this.homeHasKeys && keyedFromMs + KEYS_SETTLE_MS < nowMs) {
-        const [keys] = await db.query(OWN_KEYS);
-        this.homeHasKeys = keys?.there === true;
+      for (const { number, isEmptied } of cells) {
+        if (isEmptied) {
+          // Its ids are those of tasks that are gone.
+          this.numbers.add(number);
+        }
       }
+      await this.#lookAtHomesKeys(db);
     });
+    await this.#noteEmptied();
+  }
+
+  /** Whether keys have to be looked for at home; it has none once nothing with a key goes there any more. */
+  async #lookAtHomesKeys(home: Pick<Session, "query">): Promise<void> {
+    const { cells, nowMs } = this.#known;
+    if (takersAt(cells, nowMs).length === 0) {
+      this.homeHasKeys = true;
+    } else if (
+      this.homeHasKeys &&
+      (changesUntil(cells, nowMs).at(-1) ?? nowMs) + KEYS_SETTLE_MS < nowMs
+    ) {
+      const [keys] = await home.query(OWN_KEYS);
+      this.homeHasKeys = keys?.there === true;
+    }
+  }
+
+  /** Notes which of the closed cells have nothing left. */
+  async #noteEmptied(): Promise<void> {
+    const { cells, nowMs } = this.#known;
+    for (const { number, closedFromMs, isEmptied } of cells) {
+      const cell = this.up.find((one) => one.number === number);
+      if (closedFromMs !== undefined && !isEmptied && closedFromMs + EMPTIED_AFTER_MS < nowMs) {
+        try {
+          await cell?.ask((storage) =>
+            storage.beside((db) => this.home.beside((home) => noteEmptied(home, db, number))),
+          );
+        } catch {
+          // It is looked at again, and until then it has to be named.
+        }
+      }
+    }
   }
 }

@@ -6,6 +6,7 @@ import {
   CellRefused,
   identityFault,
   identityOf,
+  type KnownCell,
   knownCells,
   refuseCell,
   unnamed,
@@ -19,9 +20,10 @@ interface Examined {
 
 /**
  * `up`: it answers; `away`: it does not; `refused`: it answers and is not what it was named as; `new`: no
- * node has started with it yet; `unnamed`: the platform has it, and the setting does not name it.
+ * node has started with it yet; `closed`: it answers, and takes no new tasks; `empty`: it is closed, and
+ * nothing is left in it; `unnamed`: the platform has it, and the setting does not name it.
  */
-export type CellState = "up" | "away" | "refused" | "new" | "unnamed";
+export type CellState = "up" | "away" | "refused" | "new" | "closed" | "empty" | "unnamed";
 
 export interface ExaminedCell {
   readonly name: string;
@@ -30,7 +32,7 @@ export interface ExaminedCell {
   /** Without user and password; empty for one that is not named. */
   readonly database: string;
   readonly state: CellState;
-  /** Why it is not up. */
+  /** Why it is not up, and what to do. */
   readonly detail: string;
   /** Of its tasks; undefined where it does not answer. */
   readonly queued: number | undefined;
@@ -64,26 +66,28 @@ export async function examineCells({
   ];
   const found = await Promise.all(
     cells.map(async (cell): Promise<ExaminedCell> => {
-      const number = known.find(({ name }) => name === cell.name)?.number;
+      const own = known.find(({ name }) => name === cell.name);
+      const number = own?.number;
       const facts = { name: cell.name, number, database: cell.database };
       resources.use(cell.storage);
+      if (own?.isEmptied) {
+        const detail = "nothing is left in it: leave it out of TESSERA_CELLS";
+        return { ...facts, state: "empty", detail, ...UNKNOWN };
+      }
       try {
         await cell.storage.start();
-        const own = await cell.storage.beside((db) => identityOf(db));
+        const found = await cell.storage.beside((db) => identityOf(db));
         const named = { platformId: identity?.platformId ?? "", name: cell.name };
-        const fault = own && identityFault(own, named);
+        const fault = found && identityFault(found, named);
         if (fault !== undefined) {
           throw fault;
         }
-        if (own === undefined && number !== undefined) {
+        if (found === undefined && number !== undefined) {
           throw new CellRefused(
             "its database is empty: name the right one, or restore it from its backup",
           );
         }
-        const isNew = number === undefined;
-        const detail = isNew ? "no node has started with it yet" : "";
-        const counts = await countsOf(cell.storage);
-        return { ...facts, state: isNew ? "new" : "up", detail, ...counts };
+        return { ...facts, ...stateOf(own), ...(await countsOf(cell.storage)) };
       } catch (err) {
         const state = err instanceof CellRefused ? "refused" : "away";
         const detail = err instanceof Error ? err.message : String(err);
@@ -91,7 +95,9 @@ export async function examineCells({
       }
     }),
   );
-  const lacking = known.filter(({ name }) => cells.every((cell) => cell.name !== name));
+  const lacking = known.filter(
+    ({ name, isEmptied }) => !isEmptied && cells.every((cell) => cell.name !== name),
+  );
   return [
     ...all,
     ...found,
@@ -100,6 +106,16 @@ export async function examineCells({
       return { name, number, database: "", state: "unnamed", detail, ...UNKNOWN };
     }),
   ];
+}
+
+/** How a cell is that answers. */
+function stateOf(known: KnownCell | undefined): Pick<ExaminedCell, "state" | "detail"> {
+  if (known === undefined) {
+    return { state: "new", detail: "no node has started with it yet" };
+  }
+  return known.closedFromMs === undefined
+    ? { state: "up", detail: "" }
+    : { state: "closed", detail: "it takes no new tasks, and is to be named until it is empty" };
 }
 
 const UNKNOWN = { queued: undefined, running: undefined, sizeBytes: undefined };

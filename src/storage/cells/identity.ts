@@ -11,10 +11,10 @@ import { type Session, statement } from "../postgres/session.ts";
 export class CellRefused extends Error {}
 
 /**
- * From when a new cell takes tasks with keys, after it is known: longer than a node may go on with what
+ * From when a new cell takes tasks with keys, and one that is closed takes none, after it is known: longer than a node may go on with what
  * it has read of the cells (`KNOWN_FOR_MS`), so that no two nodes look for a key in different cells.
  */
-const KEYED_AFTER_MS = 10_000;
+export const KEYED_AFTER_MS = 10_000;
 
 /** How old the list of cells may be when a task with a key is placed. Less than `KEYED_AFTER_MS`. */
 export const KNOWN_FOR_MS = 5_000;
@@ -25,6 +25,10 @@ export interface KnownCell {
   readonly name: string;
   /** From then on, by home's clock, it takes tasks with keys. */
   readonly keyedFromMs: number;
+  /** From then on, by home's clock, it takes none; undefined: it is open. */
+  readonly closedFromMs: number | undefined;
+  /** It is closed, and nothing is left in it. */
+  readonly isEmptied: boolean;
 }
 
 interface Identity {
@@ -43,7 +47,7 @@ export async function identityOf(session: Pick<Session, "query">): Promise<Ident
   );
 }
 
-const LOCK = statement(
+export const LOCK = statement(
   "SELECT pg_advisory_xact_lock(hashtextextended('tessera cells ' || current_schema(), 0))",
 );
 const IDENTIFY = statement(
@@ -64,15 +68,19 @@ export async function identifyHome(home: PostgresDatabase): Promise<string> {
   });
 }
 
-const CELLS = statement("SELECT cell, name, keyed_from_ms FROM cells ORDER BY keyed_from_ms, cell");
+const CELLS = statement(
+  `SELECT cell, name, keyed_from_ms, closed_from_ms, emptied FROM cells ORDER BY keyed_from_ms, cell`,
+);
 
 /** The cells that home knows, those that have taken tasks with keys for longest first. */
 export async function knownCells(home: Pick<Session, "query">): Promise<KnownCell[]> {
   const rows = await home.query(CELLS);
-  return rows.map(({ cell, name, keyed_from_ms: keyedFromMs }) => ({
+  return rows.map(({ cell, name, keyed_from_ms: keyedFromMs, closed_from_ms, emptied }) => ({
     number: Number(cell),
     name: String(name),
     keyedFromMs: Number(keyedFromMs),
+    closedFromMs: closed_from_ms === null ? undefined : Number(closed_from_ms),
+    isEmptied: emptied === true,
   }));
 }
 
@@ -89,9 +97,14 @@ export async function refuseCell(session: Pick<Session, "query">): Promise<void>
 /** Refuses a database that has cells, or is one, to a node that was given none. */
 export async function refuseCells(session: Pick<Session, "query">): Promise<void> {
   await refuseCell(session);
-  const names = (await knownCells(session)).map(({ name }) => name);
-  if (names.length > 0) {
-    throw new CellRefused(unnamed(names));
+  refuseUnnamed(await knownCells(session), []);
+}
+
+/** Refuses to go on without cells that have tasks. */
+export function refuseUnnamed(known: readonly KnownCell[], named: readonly string[]): void {
+  const lacking = known.filter(({ name, isEmptied }) => !(isEmptied || named.includes(name)));
+  if (lacking.length > 0) {
+    throw new CellRefused(unnamed(lacking.map(({ name }) => name)));
   }
 }
 

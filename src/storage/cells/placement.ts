@@ -10,9 +10,9 @@
  *
  * With a further cell, some keys have another place than before. A task with an idempotency key is looked
  * for in the earlier places first. For nodes to agree on what is earlier, a new cell takes tasks with
- * keys from a time on that home has (`keyed_from_ms`), and a node that has not read the cells from home
- * for some seconds takes none with keys. For half a minute from then on, idempotency keys with another place
- * are refused.
+ * keys from a time on that home has (`keyed_from_ms`), one that is closed takes none from another on
+ * (`closed_from_ms`), and a node that has not read the cells from home for some seconds takes none with keys.
+ * For half a minute from then on, idempotency keys with another place are refused.
  */
 import { createHash } from "node:crypto";
 import { cellOfTaskId, HOME_CELL } from "../../tasks/id.ts";
@@ -31,7 +31,7 @@ export const KEYS_SETTLE_MS = 30_000;
 export interface Places {
   /** The cells that are known, those that have taken tasks with keys for longest first, and the time at home. */
   known(): { readonly cells: readonly KnownCell[]; readonly nowMs: number };
-  /** The numbers of the cells that answer. */
+  /** The numbers of the cells that answer, and are not closed. Throws where that is not known. */
   reachable(): readonly number[];
   /** Whether a key may be held at home, by a task from before there were cells. */
   readonly homeHasKeys: boolean;
@@ -80,22 +80,26 @@ export class CellPlacement {
   /** The cell that the text chooses, or the one where the idempotency key was stored earlier. */
   async #placeOnce(text: string, key: KeyOfTask): Promise<number> {
     const { cells, nowMs } = this.#places.known();
-    const takers = cells.filter(({ keyedFromMs }) => keyedFromMs <= nowMs);
     const placeAmong = (some: readonly KnownCell[]): number => chosen(numbersOf(some), text);
-    const place = placeAmong(takers);
+    const place = placeAmong(takersAt(cells, nowMs));
     /** Places before this one, with the time from which nothing goes there any more. */
     const earlier = new Map<number, number>();
-    // Cells that begin at one time have no place between them.
-    for (const [keyedFromMs, [first]] of Map.groupBy(takers, (taker) => taker.keyedFromMs)) {
-      const before = takers.indexOf(first as KnownCell);
-      if (before > 0 || this.#places.homeHasKeys) {
-        earlier.set(placeAmong(takers.slice(0, before)), keyedFromMs);
+    for (const changedAtMs of changesUntil(cells, nowMs)) {
+      const before = takersAt(cells, changedAtMs - 1);
+      if (before.length > 0 || this.#places.homeHasKeys) {
+        earlier.set(placeAmong(before), changedAtMs);
+      }
+    }
+    for (const { number, isEmptied } of cells) {
+      if (isEmptied) {
+        earlier.delete(number);
       }
     }
     earlier.delete(place);
     for (const [cell, untilMs] of earlier) {
       if (nowMs < untilMs + KEYS_SETTLE_MS) {
-        const message = "a cell was added, and tasks with this key may be on their way to another";
+        const message =
+          "a cell was added or closed, and tasks with this key may be on their way to another";
         throw unavailable(new Error(message));
       }
       if (await this.#places.holds(cell, key)) {
@@ -108,8 +112,25 @@ export class CellPlacement {
   /** The cells that take tasks with keys; home where no cell does yet. */
   #takers(): readonly number[] {
     const { cells, nowMs } = this.#places.known();
-    return numbersOf(cells.filter(({ keyedFromMs }) => keyedFromMs <= nowMs));
+    return numbersOf(takersAt(cells, nowMs));
   }
+}
+
+/** The cells that take tasks with keys at this time. */
+export function takersAt(cells: readonly KnownCell[], atMs: number): readonly KnownCell[] {
+  return cells.filter(
+    ({ keyedFromMs, closedFromMs = Number.POSITIVE_INFINITY }) =>
+      keyedFromMs <= atMs && atMs < closedFromMs,
+  );
+}
+
+/** When other cells have begun to take tasks with keys, oldest first. */
+export function changesUntil(cells: readonly KnownCell[], nowMs: number): readonly number[] {
+  const all = cells.flatMap(({ keyedFromMs, closedFromMs = Number.POSITIVE_INFINITY }) => [
+    keyedFromMs,
+    closedFromMs,
+  ]);
+  return [...new Set(all)].filter((atMs) => atMs <= nowMs).sort((one, other) => one - other);
 }
 
 function numbersOf(takers: readonly KnownCell[]): readonly number[] {

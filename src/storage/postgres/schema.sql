@@ -1124,6 +1124,10 @@ CREATE TABLE cells (
   name text COLLATE "C" NOT NULL UNIQUE,
   -- From then on, by home's clock, it takes tasks that have a key.
   keyed_from_ms bigint NOT NULL,
+  -- From then on, by home's clock, it takes no new ones; null: it is open. None is opened again.
+  closed_from_ms bigint,
+  -- It is closed, and nothing is left in it: nodes start without it.
+  emptied boolean NOT NULL DEFAULT false,
   -- The last beat of it that was seen.
   beat bigint NOT NULL DEFAULT 0,
   -- The last load of its usage that is here.

@@ -1,12 +1,12 @@
 /** What is only so over several databases: where tasks are, what is asked of all, and cells that are away. */
-import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import type { CellChange } from "../../../src/storage/cells/cell.ts";
 import { refuseCell, refuseCells } from "../../../src/storage/cells/identity.ts";
 import { CellsStorage } from "../../../src/storage/cells/storage.ts";
 import { type PostgresOptions, PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { unavailable } from "../../../src/storage/unavailable.ts";
-import { cellOfTaskId, createIdSource, HOME_CELL } from "../../../src/tasks/id.ts";
+import { cellOfTaskId, HOME_CELL } from "../../../src/tasks/id.ts";
 import { SilentProxy } from "../../chaos/proxy.ts";
 import { type PostgresServer, startPostgres } from "../../postgres.ts";
 import {
@@ -26,16 +26,11 @@ import {
   taskIds,
 } from "../fixtures.ts";
 import { ask, newDatabase } from "../postgres/databases.ts";
-import { cellsStorage, databaseUrls, emptyDatabases } from "./databases.ts";
+import { beginEmpty, newId, opened, placing, withCell } from "./beginnings.ts";
+import { databaseUrls } from "./databases.ts";
 import { guarded } from "./guarded.ts";
 
 const UNAVAILABLE = { reason: "STORAGE_UNAVAILABLE" };
-
-let atMs = NOW_MS;
-const newId = createIdSource(() => {
-  atMs += 1;
-  return atMs;
-});
 
 /** How many tasks each database has: home, a and b. */
 async function tasksOf(): Promise<number[]> {
@@ -46,35 +41,7 @@ async function tasksOf(): Promise<number[]> {
   return rows.map(([row]) => Number(row?.count));
 }
 
-async function opened(): Promise<CellsStorage> {
-  const storage = await cellsStorage({});
-  await storage.start();
-  return storage;
-}
-
-/** Home and one cell, with the storages of both; `b`: with the other cell, too. */
-async function withCell({ b = false } = {}) {
-  const urls = await databaseUrls();
-  const of = (url: string) => new PostgresStorage(url, { connections: 4, leaseClock: "caller" });
-  const [home, cell] = [of(urls[0]), of(urls[1])];
-  const cells = [{ name: "a", storage: cell }, ...(b ? [{ name: "b", storage: of(urls[2]) }] : [])];
-  const storage = new CellsStorage({ home, cells });
-  await storage.start();
-  return { storage, home, cell };
-}
-
-/** Has all cells take tasks with keys, which they do only after a while. */
-async function openToKeys(): Promise<void> {
-  const [home] = await databaseUrls();
-  await ask(home, "UPDATE tessera.cells SET keyed_from_ms = cell");
-}
-
-const placing = { deploymentId: DEPLOYMENT, endpoint: ENDPOINT };
-
-beforeEach(async () => {
-  atMs = NOW_MS;
-  await emptyDatabases();
-});
+beginEmpty();
 
 describe("tasks in cells", () => {
   test("are stored in the cell that their id says, and found there", async () => {
@@ -172,122 +139,6 @@ describe("tasks in cells", () => {
     expect(await used()).toBe(3);
   });
 });
-
-describe("new tasks", () => {
-  test("go to one cell after the other, retries to that of their task, and none to home", async () => {
-    await using storage = await opened();
-    const places = [];
-    for (let one = 0; one < 4; one += 1) {
-      places.push(await storage.placeTask(placing));
-    }
-    expect(places.sort()).toEqual([1, 1, 2, 2]);
-    expect(await storage.placeTask({ ...placing, retryOf: newId(2) })).toBe(2);
-  });
-
-  test("with one key go to one cell, whichever node is asked, and keys to all cells", async () => {
-    await (await opened())[Symbol.asyncDispose]();
-    await openToKeys();
-    await using other = await opened();
-    await using again = await opened();
-    const keys = Array.from({ length: 40 }, (_, at) => `customer-${at}`);
-    const placesOf = (storage: CellsStorage, name: "key" | "idempotencyKey") =>
-      Promise.all(keys.map((each) => storage.placeTask({ ...placing, [name]: each })));
-    for (const name of ["key", "idempotencyKey"] as const) {
-      const places = await placesOf(other, name);
-      expect(await placesOf(again, name)).toEqual(places);
-      expect(new Set(places)).toEqual(new Set([1, 2]));
-    }
-  });
-
-  test("with an idempotency key go to a cell that answers, also where another is away that began with it", async () => {
-    await (await opened())[Symbol.asyncDispose]();
-    const [home] = await databaseUrls();
-    const times = await ask(home, "SELECT DISTINCT keyed_from_ms FROM tessera.cells");
-    expect(times).toHaveLength(1);
-    await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 1");
-    const { storage: asked, cell } = await withCell({ b: true });
-    await using storage = asked;
-    vi.spyOn(cell, "beside").mockRejectedValue(unavailable(new Error("it is away")));
-    const keys = Array.from({ length: 12 }, (_, at) => `invoice-${at}`);
-    const places = await Promise.all(
-      keys.map((each) => storage.placeTask({ ...placing, idempotencyKey: each })),
-    );
-    expect(new Set(places)).toEqual(new Set([1, 2]));
-  });
-
-  test("with an idempotency key from before a cell was there are found where they are", async () => {
-    const idempotencyKeys = Array.from({ length: 12 }, (_, at) => `invoice-${at}`);
-    {
-      await using storage = await opened();
-      for (const each of idempotencyKeys) {
-        expect(await storage.placeTask({ ...placing, idempotencyKey: each })).toBe(HOME_CELL);
-      }
-      await submit(storage, keyed(newId(HOME_CELL), "invoice-0"));
-    }
-    const [home] = await databaseUrls();
-    await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 1 WHERE name = 'a'");
-    await ask(home, "UPDATE tessera.cells SET keyed_from_ms = 9e15 WHERE name = 'b'");
-    {
-      await using storage = await opened();
-      const places = await Promise.all(
-        idempotencyKeys.map((each) => storage.placeTask({ ...placing, idempotencyKey: each })),
-      );
-      expect(places).toEqual([HOME_CELL, ...idempotencyKeys.slice(1).map(() => 1)]);
-      await submit(storage, ...idempotencyKeys.slice(1).map((each) => keyed(newId(1), each)));
-    }
-    await openToKeys();
-    await using storage = await opened();
-    const places = await Promise.all(
-      idempotencyKeys.map((each) => storage.placeTask({ ...placing, idempotencyKey: each })),
-    );
-    expect(places).toEqual([HOME_CELL, ...idempotencyKeys.slice(1).map(() => 1)]);
-    const fresh = await Promise.all(
-      idempotencyKeys.map((each) => storage.placeTask({ ...placing, idempotencyKey: `${each}!` })),
-    );
-    expect(new Set(fresh)).toEqual(new Set([1, 2]));
-    // Also where they have a key of who shares the endpoint, which is placed before they are.
-    const keys = Array.from({ length: 12 }, (_, at) => `customer-${at}`);
-    const shared = (idempotencyKey: string) =>
-      Promise.all(keys.map((each) => storage.placeTask({ ...placing, key: each, idempotencyKey })));
-    const [first, second, other] = [
-      await shared("invoice-0"),
-      await shared("invoice-1"),
-      await shared("invoice-0!"),
-    ];
-    expect(new Set(first)).toEqual(new Set([HOME_CELL]));
-    const ofKeys = await Promise.all(
-      keys.map((each) => storage.placeTask({ ...placing, key: each })),
-    );
-    expect(new Set(ofKeys)).toEqual(new Set([1, 2]));
-    expect(other).toEqual(ofKeys);
-    expect(new Set(second)).toEqual(new Set([1]));
-  });
-});
-
-test("no key is placed anew until what was on its way to its earlier place has arrived", async () => {
-  await (await opened())[Symbol.asyncDispose]();
-  const [home] = await databaseUrls();
-  await ask(
-    home,
-    `UPDATE tessera.cells SET keyed_from_ms = CASE name WHEN 'a' THEN 1
-       ELSE (extract(epoch FROM now()) * 1000)::bigint - 5000 END`,
-  );
-  await using storage = await opened();
-  const places = await Promise.allSettled(
-    Array.from({ length: 20 }, (_, at) =>
-      storage.placeTask({ ...placing, idempotencyKey: `order-${at}` }),
-    ),
-  );
-  const refused = places.filter(({ status }) => status === "rejected");
-  expect(refused.length).toBeGreaterThan(0);
-  expect(new Set(places.map((one) => (one.status === "fulfilled" ? one.value : 1)))).toEqual(
-    new Set([1]),
-  );
-});
-
-function keyed(taskId: string, idempotencyKey: string) {
-  return newTask(taskId, { idempotency: { key: idempotencyKey, digest: "d" } });
-}
 
 describe("a start", () => {
   const start = async (...cells: readonly (readonly [string, string])[]): Promise<void> => {

@@ -102,42 +102,24 @@ export function owned(table: string, source: string): string {
     AND ${table}.task_id = ${source}.task_id`;
 }
 
-/**
- * Prunes finished tasks. Until a vacuum, deleted rows have entries in the index of expiry, and a scan
- * from its beginning passes all of them: with 100,000,000 tasks that is millions. So a prune goes on
- * where the one before has ended, as long as they find as many as they may. The next one begins anew,
- * for what others had locked, or stored meanwhile.
- */
-export class FinishedPruner {
-  #fromMs = 0;
-
-  /** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
-  async prune(
-    session: Session,
-    clock: LeaseClock,
-    { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
-  ): Promise<number> {
-    const fromMs = this.#fromMs <= nowMs ? this.#fromMs : 0;
-    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), fromMs);
-    const pruned = Number(row?.pruned ?? 0);
-    this.#fromMs = pruned < limit ? 0 : Number(row?.reached_ms);
-    return pruned;
-  }
-}
-
 /** Deleted deployments are few, so their tasks are looked up one deployment at a time. */
 function pruneDeletedFrom(table: keyof typeof OWNER_COLUMNS, also: string): string {
   return `WITH left_behind (of_deployment, id) AS MATERIALIZED (
       SELECT d.deployment_id, t.task_id FROM deleted_deployments d
         CROSS JOIN LATERAL (
           SELECT task_id FROM ${table} own WHERE own.deployment_id = d.deployment_id
-          LIMIT $2 FOR UPDATE SKIP LOCKED) t
-      WHERE d.look_after_ms <= $1 LIMIT $2
+            AND task_id > CASE d.deployment_id WHEN $3::text THEN $4::text ELSE '' END
+          ORDER BY task_id LIMIT $2 FOR UPDATE SKIP LOCKED) t
+      WHERE d.look_after_ms <= $1 AND d.deployment_id >= $3::text
+      ORDER BY d.deployment_id LIMIT $2
+    ), reached AS (
+      SELECT of_deployment, max(id) AS id FROM left_behind
+      GROUP BY of_deployment ORDER BY of_deployment DESC LIMIT 1
     ), gone AS (
       DELETE FROM ${table} USING left_behind WHERE deployment_id = of_deployment AND task_id = id
       RETURNING ${OWNER_COLUMNS[table]}, status
     ), ${belongingsOf("gone")}${also}
-    SELECT count(*) AS pruned FROM gone`;
+    SELECT (SELECT count(*) FROM gone) AS pruned, reached.* FROM reached`;
 }
 
 const PRUNE_DELETED = [
@@ -155,17 +137,48 @@ const FORGET_COUNTS = statement(
    SELECT count(*) AS folded FROM gone`,
 );
 
-export async function pruneDeleted(
-  session: Session,
-  { nowMs, limit }: Parameters<Storage["pruneDeleted"]>[0],
-): Promise<number> {
-  let deleted = 0;
-  for (const prune of PRUNE_DELETED) {
-    const [row] = await session.query(prune, nowMs, limit);
-    deleted += Number(row?.pruned ?? 0);
+/** A deployment and a task of it; the beginning of all. */
+const FIRST: readonly [string, string] = ["", ""];
+
+/**
+ * Prunes what has expired, and what deleted deployments have left. Until a vacuum, deleted rows have
+ * entries in the index by which they are found, and a scan from its beginning passes all of them: with
+ * 100,000,000 tasks that is millions. So a prune goes on where the one before has ended, as long as
+ * they find as many as they may. The next one begins anew, for what others had locked, or stored
+ * meanwhile.
+ */
+export class Pruner {
+  #fromMs = 0;
+  readonly #after = new Map(PRUNE_DELETED.map((each) => [each, FIRST]));
+
+  /** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
+  async finished(
+    session: Session,
+    clock: LeaseClock,
+    { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
+  ): Promise<number> {
+    const fromMs = this.#fromMs <= nowMs ? this.#fromMs : 0;
+    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), fromMs);
+    const pruned = Number(row?.pruned ?? 0);
+    this.#fromMs = pruned < limit ? 0 : Number(row?.reached_ms);
+    return pruned;
   }
-  if (deleted === 0) {
-    await session.query(FORGET_COUNTS);
+
+  async deleted(
+    session: Session,
+    { nowMs, limit }: Parameters<Storage["pruneDeleted"]>[0],
+  ): Promise<number> {
+    let deleted = 0;
+    for (const [prune, after] of this.#after) {
+      const [row] = await session.query(prune, nowMs, limit, ...after);
+      const pruned = Number(row?.pruned ?? 0);
+      const reached = [String(row?.of_deployment), String(row?.id)] as const;
+      this.#after.set(prune, pruned < limit ? FIRST : reached);
+      deleted += pruned;
+    }
+    if (deleted === 0) {
+      await session.query(FORGET_COUNTS);
+    }
+    return deleted;
   }
-  return deleted;
 }

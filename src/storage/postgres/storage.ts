@@ -50,7 +50,7 @@ import { type OpenOptions, openDatabase } from "./open.ts";
 import { postgresAccounts, postgresHosting, postgresMetrics } from "./operations.ts";
 import { isInline, readPayload } from "./payloads.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
-import { FinishedPruner, pruneDeleted } from "./prune.ts";
+import { Pruner } from "./prune.ts";
 import { findResults, type ResultColumn, readArguments, readHistory, readTasks } from "./read.ts";
 import { nameOf } from "./rows.ts";
 import { countStates, searchKeys, searchTasks } from "./search.ts";
@@ -114,7 +114,7 @@ export class PostgresStorage implements Storage {
   readonly #check: PostgresOptions["check"];
   readonly #clock: LeaseClock;
   readonly #leaseTime: LeaseTime;
-  readonly #pruner = new FinishedPruner();
+  readonly #pruner = new Pruner();
   #db: PostgresDatabase | undefined;
   #folder: CountFolder | undefined;
 
@@ -322,10 +322,10 @@ export class PostgresStorage implements Storage {
     this.#moved(beginEpoch(db, parameters)),
   );
   pruneFinished = this.#question((db, parameters: ParametersOf<"pruneFinished">) =>
-    this.#pruner.prune(db, this.#clock, parameters),
+    this.#pruner.finished(db, this.#clock, parameters),
   );
   pruneDeleted = this.#question((db, parameters: ParametersOf<"pruneDeleted">) =>
-    this.#moved(pruneDeleted(db, parameters)),
+    this.#moved(this.#pruner.deleted(db, parameters)),
   );
   registerBlobs = this.#question(registerBlobs);
   releaseBlobs = this.#question(releaseBlobs);

@@ -1,7 +1,7 @@
 import pg from "pg";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
-import { KEY_TIME_MS } from "../../../src/storage/storage.ts";
+import { KEY_TIME_MS, type Storage } from "../../../src/storage/storage.ts";
 import {
   endAttempt,
   key,
@@ -50,29 +50,61 @@ it("takes no more than it is asked for, whatever the planner makes of it", async
   expect(after.filter((one) => one === undefined)).toHaveLength(LIMIT);
 });
 
-it("goes on where the prune before has ended that found as many as it may, and begins anew then", async () => {
-  const url = await newDatabase();
-  await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
-  await storage.start();
-  for (const [index, taskId] of ["a", "b", "c", "d"].entries()) {
-    await endAttempt(storage, await startTask(storage, taskId), success(1), NOW_MS + index);
-  }
-  const other = new pg.Client(url);
-  await other.connect();
-  try {
-    await other.query("BEGIN");
-    const tasks = `${await schemaOf(url, "finished_tasks")}.finished_tasks`;
-    await other.query(`SELECT 1 FROM ${tasks} WHERE task_id = 'a' FOR UPDATE`);
-    const pruning = { nowMs: NOW_MS + 2 * RETENTION_MS, limit: LIMIT };
-    expect(await storage.pruneFinished(pruning)).toBe(LIMIT);
-    await other.query("ROLLBACK");
-    expect(await storage.pruneFinished(pruning)).toBe(1);
-    expect(await storage.getTask(key("a"))).toBeDefined();
-    expect(await storage.pruneFinished(pruning)).toBe(1);
-    expect(await storage.getTask(key("a"))).toBeUndefined();
-  } finally {
-    await other.end();
-  }
+describe("goes on where the prune before has ended that found as many as it may, and begins anew then", () => {
+  const EXPIRED_MS = NOW_MS + 2 * RETENTION_MS;
+  const finish = async (storage: Storage) => {
+    for (const [index, taskId] of ["a", "b", "c", "d"].entries()) {
+      await endAttempt(storage, await startTask(storage, taskId), success(1), NOW_MS + index);
+    }
+  };
+
+  it.each([
+    {
+      what: "what has expired",
+      table: "finished_tasks",
+      store: finish,
+      prune: (storage: Storage) => storage.pruneFinished({ nowMs: EXPIRED_MS, limit: LIMIT }),
+    },
+    {
+      what: "ended tasks of a deleted deployment",
+      table: "finished_tasks",
+      store: finish,
+      prune: (storage: Storage) => storage.pruneDeleted({ nowMs: NOW_MS, limit: LIMIT }),
+    },
+    {
+      what: "waiting tasks of a deleted deployment",
+      table: "live_tasks",
+      store: (storage: Storage) =>
+        submit(storage, ...["a", "b", "c", "d"].map((taskId) => newTask(taskId))),
+      prune: (storage: Storage) => storage.pruneDeleted({ nowMs: NOW_MS, limit: LIMIT }),
+    },
+  ])("$what", async ({ table, store, prune }) => {
+    const url = await newDatabase();
+    await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
+    await storage.start();
+    await store(storage);
+    const schema = await schemaOf(url, table);
+    await ask(
+      url,
+      `INSERT INTO ${schema}.deleted_deployments
+       VALUES ('organization', '${key("a").deploymentId}', ${NOW_MS}, ${NOW_MS})`,
+    );
+    const other = new pg.Client(url);
+    await other.connect();
+    try {
+      await other.query("BEGIN");
+      await other.query(`SELECT 1 FROM ${schema}.${table} WHERE task_id = 'a' FOR UPDATE`);
+      expect(await prune(storage)).toBe(LIMIT);
+      await other.query("ROLLBACK");
+      expect(await prune(storage)).toBe(1);
+      expect(await storage.getTask(key("a"))).toBeDefined();
+      expect(await prune(storage)).toBe(1);
+      expect(await storage.getTask(key("a"))).toBeUndefined();
+      expect(await prune(storage)).toBe(0);
+    } finally {
+      await other.end();
+    }
+  });
 });
 
 async function schemaOf(url: string, table: string): Promise<string> {

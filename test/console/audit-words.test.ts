@@ -33,12 +33,8 @@ it("a deploy is told with its revision, and the rest of it in short", () => {
   };
   const event = { action: "deployment.deploy", subject: "forecast", details };
   expect(sentence(event)).toBe("Deployed forecast, revision 3");
-  expect(wordsOf(event).more).toEqual([
-    "digest 37d07596",
-    "protected",
-    "memory 512 MiB",
-    "by token ci",
-  ]);
+  // By which token is told beside the person.
+  expect(wordsOf(event).more).toEqual(["digest 37d07596", "protected", "memory 512 MiB"]);
 });
 
 it("what a rule looks for is told in words", () => {
@@ -49,7 +45,6 @@ it("what a rule looks for is told in words", () => {
     "when a token ends within 100 days",
     "after 1 min",
     "notifies on-call and mail",
-    "by token ci",
   ]);
   expect(more({ kind: "webhook_off", threshold: "0" })).toEqual([
     "when a webhook or a receiver is off",

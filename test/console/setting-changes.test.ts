@@ -10,7 +10,7 @@ describe("the history of a deployment", () => {
   it("tells each changed setting by its label, with the value before where an event has it", () => {
     const before = [event("update", { memory_mib: "512" }), event("update", { memory_mib: "256" })];
     expect(changesOf(event("update", { memory_mib: "640", place: "remote" }), before)).toEqual([
-      { what: "Memory, in MiB:", was: "512", is: "640" },
+      { what: "Memory:", was: "512 MiB", is: "640 MiB" },
       { what: "Workers run on:", is: "remote" },
     ]);
   });

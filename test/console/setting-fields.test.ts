@@ -3,6 +3,7 @@ import type { DeploymentSettingsJson } from "../../gen/tessera/v1/deployment_pb.
 import {
   changedFields,
   readDuration,
+  readMib,
   readPairs,
   SETTING_FIELDS,
   type SettingTexts,
@@ -40,8 +41,9 @@ describe("the settings of a deployment in a form", () => {
   it("say the same again when nothing was changed", () => {
     const texts = textsOf(SETTINGS);
     expect(texts).toMatchObject({
-      queueTime: "0.5s",
-      retention: "7d",
+      memoryMib: "512 MiB",
+      queueTime: "0.5 s",
+      retention: "7 d",
       env: "MODEL=small\nQUERY=a=b",
       network: "api.example.com:443",
       requires: "gpu=*",
@@ -69,12 +71,13 @@ describe("the settings of a deployment in a form", () => {
 
   it.each([
     ["0", "0s", "0"],
-    ["500ms", "0.5s", "0.5s"],
-    ["90s", "90s", "90s"],
-    ["10 m", "600s", "10m"],
-    ["2h", "7200s", "2h"],
-    ["30d", "2592000s", "30d"],
-    ["5", "5s", "5s"],
+    ["500ms", "0.5s", "0.5 s"],
+    ["90s", "90s", "90 s"],
+    ["10m", "600s", "10 min"],
+    ["15 min", "900s", "15 min"],
+    ["2h", "7200s", "2 h"],
+    ["30d", "2592000s", "30 d"],
+    ["5", "5s", "5 s"],
   ])("have durations such as %s", (text, written, shown) => {
     expect(readDuration(text)).toBe(written);
     expect(shortDuration(written)).toBe(shown);
@@ -82,6 +85,18 @@ describe("the settings of a deployment in a form", () => {
 
   it.each(["", "soon", "-5s", "5 weeks"])("refuse %j as a duration", (text) => {
     expect(() => readDuration(text)).toThrow(TextFault);
+  });
+
+  it.each([
+    ["640", 640],
+    ["512 MiB", 512],
+    ["1.5gib", 1_536],
+  ])("have sizes such as %s", (text, mib) => {
+    expect(readMib(text)).toBe(mib);
+  });
+
+  it.each(["", "much", "-5", "0.3 MiB", "2 TB"])("refuse %j as a size", (text) => {
+    expect(() => readMib(text)).toThrow(TextFault);
   });
 
   it("are empty where the code says them, and write zero for it", () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readMetricsSearch } from "../../src/console/app/pages/metrics/metrics-search.ts";
 import { highest, latest, totalOf } from "../../src/console/app/ui/line.ts";
 import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
 import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
@@ -18,6 +19,13 @@ describe("a range of time", () => {
     [{ range: "toString" }, {}],
   ])("is read from the address %j", (given, wanted) => {
     expect(readRange(given)).toEqual(wanted);
+  });
+
+  it("of metrics may be that since the newest deploy, and two times go before it", () => {
+    const both = { show: "service", range: "deploy" };
+    expect(readMetricsSearch(both)).toEqual(both);
+    expect(readMetricsSearch({ range: "deploy", from: 1, to: 2 })).toEqual({ from: 1, to: 2 });
+    expect(readRange({ range: "deploy" })).toEqual({});
   });
 
   it("has a length at least, around its middle", () => {

@@ -60,6 +60,10 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     await using person = await ConsoleBrowser.open(browser, world.platform, { email, viewport });
     await person.go(COUNTING);
     await person.heading("counting: metrics");
+    const range = person.page.locator('[aria-label="Time range"] a[aria-current]');
+    await range.filter({ hasText: "Since r1" }).waitFor();
+    await person.page.getByRole("link", { name: "Last 15 min" }).click();
+    await range.filter({ hasText: "15 min" }).waitFor();
     await person.page.getByRole("heading", { name: "The service's own metrics" }).waitFor();
     const chart = (name: string) => person.page.getByRole("region", { name, exact: true });
     const words = chart("words_total");
@@ -83,9 +87,7 @@ describe.skipIf(skipped)(`what a service counts itself, in the console${skipped}
     await person.page.getByRole("region", { name: "Calls", exact: true }).waitFor();
     await person.page.getByRole("button", { name: "Service", exact: true }).click();
     await person.page.getByRole("link", { name: "Last 7 d" }).click();
-    await person.page
-      .locator('[aria-label="Time range"] a[aria-current]', { hasText: "7 d" })
-      .waitFor();
+    await range.filter({ hasText: "7 d" }).waitFor();
     await words.getByText("Counter: increase per minute").waitFor();
     await person.isSound();
   });

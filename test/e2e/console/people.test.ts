@@ -176,13 +176,13 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.picture("account");
     expect(await page.getByRole("rowheader", { name: /^Node\.js/ }).count()).toBeGreaterThan(1);
     // The newest but this one.
-    const ends = page.getByRole("button", { name: /^End the session of Node\.js/ });
+    const ends = page.getByRole("button", { name: /^Sign out Node\.js/ });
     const before = await ends.count();
     await ends.nth(0).click();
     await expect.poll(() => ends.count()).toBe(before - 1);
     expect(await platform.whoIs(lost)).toBe(401);
     const other = cookieOf(await platform.signIn(EMAIL));
-    await person.press("End all others");
+    await person.press("Sign out all others");
     await expect.poll(() => ends.count()).toBe(0);
     expect(await platform.whoIs(other)).toBe(401);
     await person.isSound();

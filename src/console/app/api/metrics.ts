@@ -29,8 +29,8 @@ export interface AskedMetrics {
   readonly range: MetricsRange;
 }
 
-/** How many seconds back from now, or between two times. */
-export type MetricsRange = number | { readonly fromMs: number; readonly toMs: number };
+/** How many seconds back from now, or from a time on, up to another one or to now. */
+export type MetricsRange = number | { readonly fromMs: number; readonly toMs?: number };
 
 /** The metrics of a range. */
 export const metricsOf = ({ organization, deployment = "", range, metrics: names }: AskedMetrics) =>
@@ -67,7 +67,10 @@ function query(
   const times =
     typeof range === "number"
       ? { startTime: timeOf(Date.now() - range * 1_000) }
-      : { startTime: timeOf(range.fromMs), endTime: timeOf(range.toMs) };
+      : {
+          startTime: timeOf(range.fromMs),
+          ...(range.toMs !== undefined && { endTime: timeOf(range.toMs) }),
+        };
   return metrics.queryMetrics({ ...asked, ...times, maxPoints: MAX_POINTS }, { signal });
 }
 
@@ -75,8 +78,9 @@ const timeOf = (ms: number): string => new Date(ms).toISOString();
 
 /** What is between two times does not change. */
 function refreshMs(range: MetricsRange): number | false {
-  if (typeof range !== "number") {
+  if (typeof range !== "number" && range.toMs !== undefined) {
     return false;
   }
-  return range <= FINE_SECONDS ? FINE_REFRESH_MS : COARSE_REFRESH_MS;
+  const seconds = typeof range === "number" ? range : (Date.now() - range.fromMs) / 1_000;
+  return seconds <= FINE_SECONDS ? FINE_REFRESH_MS : COARSE_REFRESH_MS;
 }

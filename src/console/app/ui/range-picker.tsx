@@ -1,22 +1,43 @@
 /** Chooses the range of time that a page shows: one that ends now, or back from one between two times. */
 import { Link } from "@tanstack/react-router";
-import { boundsIn, RANGES, type RangeName, type RangeSearch, rangeText } from "./time-range.ts";
+import {
+  boundsIn,
+  RANGES,
+  type RangeName,
+  type RangeSearch,
+  rangeText,
+  SINCE_DEPLOY,
+} from "./time-range.ts";
+
+type Range = RangeName | typeof SINCE_DEPLOY;
 
 interface RangePickerProps {
-  readonly search: RangeSearch;
+  readonly search: Omit<RangeSearch, "range"> & { readonly range?: Range };
   /** What is shown without a range in the address: a range, or all that there is. */
-  readonly standard: RangeName | "all";
+  readonly standard: Range | "all";
+  /** What the range since the newest deploy is called. Default: there is none. */
+  readonly sinceDeploy?: string | undefined;
 }
 
-export function RangePicker({ search, standard }: RangePickerProps) {
+export function RangePicker({ search, standard, sinceDeploy }: RangePickerProps) {
   const bounds = boundsIn(search);
   const chosen = bounds === undefined ? (search.range ?? standard) : undefined;
   return (
     <nav className="segments" aria-label="Time range">
       {bounds !== undefined && <RangeLink isCurrent>{rangeText(bounds, Date.now())}</RangeLink>}
       {standard === "all" && <RangeLink isCurrent={chosen === "all"}>All time</RangeLink>}
+      {sinceDeploy && (
+        <RangeLink range={SINCE_DEPLOY} isCurrent={chosen === SINCE_DEPLOY}>
+          {sinceDeploy}
+        </RangeLink>
+      )}
       {(Object.keys(RANGES) as RangeName[]).map((name) => (
-        <RangeLink key={name} range={name} isCurrent={name === chosen}>
+        <RangeLink
+          key={name}
+          range={name}
+          label={`Last ${RANGES[name][0]}`}
+          isCurrent={name === chosen}
+        >
           {RANGES[name][0]}
         </RangeLink>
       ))}
@@ -25,17 +46,19 @@ export function RangePicker({ search, standard }: RangePickerProps) {
 }
 
 interface RangeLinkProps {
-  readonly range?: RangeName;
+  readonly range?: Range;
+  /** What it is called where nobody sees the others beside it. Default: what it shows. */
+  readonly label?: string;
   readonly isCurrent: boolean;
   readonly children: string;
 }
 
-function RangeLink({ range, isCurrent, children }: RangeLinkProps) {
+function RangeLink({ range, label, isCurrent, children }: RangeLinkProps) {
   return (
     <Link
       to="."
       search={(before: object) => ({ ...before, range, from: undefined, to: undefined })}
-      aria-label={range === undefined ? children : `Last ${children}`}
+      aria-label={label ?? children}
       aria-current={isCurrent ? "true" : undefined}
     >
       {children}

@@ -11,6 +11,9 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
+/** The name of the range from the newest revision of a deployment on. */
+export const SINCE_DEPLOY = "deploy";
+
 /** The last time there is in JavaScript. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 
@@ -42,7 +45,7 @@ const isTime = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_TIME_MS;
 
 /** The two times of a range that has any. */
-export function boundsIn({ from, to }: RangeSearch): TimeBounds | undefined {
+export function boundsIn({ from, to }: Pick<RangeSearch, "from" | "to">): TimeBounds | undefined {
   return from === undefined || to === undefined ? undefined : { fromMs: from, toMs: to };
 }
 

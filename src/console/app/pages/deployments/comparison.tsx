@@ -43,10 +43,12 @@ export function Comparison({ revisions, revision, base }: ComparisonProps) {
           ? `Revision ${revision}`
           : `What revision ${revision} changed since ${base}`}
       </h2>
-      <div className="filters">
-        <Choice label="Revision" value={revision} numbers={numbers} name="revision" />
-        <Choice label="Compared with" value={base} numbers={numbers} name="base" />
-      </div>
+      {numbers.length > 1 && (
+        <div className="filters">
+          <Choice label="Revision" value={revision} numbers={numbers} name="revision" />
+          <Choice label="Compared with" value={base} numbers={numbers} name="base" />
+        </div>
+      )}
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined
         ? error === null && <Loading />
@@ -86,7 +88,9 @@ function Choice({ label, name, value, numbers }: ChoiceProps) {
           }
         >
           {[...new Set([...numbers, value])].map((number) => (
-            <option key={number}>{number}</option>
+            <option key={number} value={number}>
+              r{number}
+            </option>
           ))}
         </select>
       )}

@@ -3,6 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import { endedOf, isFailing } from "../../api/failing.ts";
 import { useOrganization } from "../../api/session.ts";
 import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
@@ -80,15 +82,23 @@ export function Deployments() {
                     </>
                   ),
                 },
-                { name: "State", cell: (one) => <DeploymentState deployment={one} /> },
+                {
+                  name: "State",
+                  cell: (one) => (
+                    <DeploymentState
+                      deployment={one}
+                      isFailing={stats && isFailing(statsOf(stats, one.name))}
+                    />
+                  ),
+                },
                 {
                   name: "Failed tasks (1 h)",
                   isNumber: true,
                   cell: ({ name = "" }) =>
-                    stats && <FailedTasks name={name} failed={statsIn(stats, name).failed ?? 0} />,
+                    stats && <FailedTasks name={name} of={statsIn(stats, name)} />,
                 },
                 {
-                  name: "Error rate",
+                  name: "Call error rate",
                   isNumber: true,
                   cell: ({ name = "" }) =>
                     stats && <ErrorRate name={name} {...statsOf(stats, name)} />,
@@ -138,9 +148,10 @@ function Count({ of }: { readonly of: number }) {
   return <span className={of === 0 ? "zero" : undefined}>{count(of)}</span>;
 }
 
-/** Tasks that failed, which lead to them. */
-function FailedTasks({ name, failed }: { readonly name: string; readonly failed: number }) {
+/** Tasks that failed, of those that ended, which lead to them. */
+function FailedTasks({ name, of }: { readonly name: string; readonly of: TaskStatsJson }) {
   const organization = useOrganization();
+  const { failed = 0 } = of;
   return failed === 0 ? (
     <Count of={0} />
   ) : (
@@ -150,8 +161,8 @@ function FailedTasks({ name, failed }: { readonly name: string; readonly failed:
       params={{ organization, deployment: name }}
       search={{ status: "failure", since: "1h" }}
     >
-      {count(failed)}
-      <span className="hidden"> failed tasks of {name}</span>
+      {count(failed)} of {count(endedOf(of))}
+      <span className="hidden"> tasks of {name} failed</span>
     </Link>
   );
 }
@@ -162,7 +173,7 @@ interface ErrorRateProps {
   readonly failedCalls?: number;
 }
 
-/** The share of calls that failed, which leads to when. */
+/** The share of calls that failed in the last hour, which leads to when. */
 function ErrorRate({ name, calls = 0, failedCalls = 0 }: ErrorRateProps) {
   const organization = useOrganization();
   if (calls === 0) {

@@ -26,30 +26,34 @@ import { placeOf } from "./place.ts";
 import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
-  NETWORK_ACCESS_NONE: "may reach nothing",
-  NETWORK_ACCESS_ALLOW: "may reach",
-  NETWORK_ACCESS_OPEN: "may reach the internet",
+  NETWORK_ACCESS_NONE: "Nothing",
+  NETWORK_ACCESS_ALLOW: "",
+  NETWORK_ACCESS_OPEN: "The internet",
 };
 
 export function DeploymentOverview() {
   return (
     <DeploymentFrame title="Overview">
       {(deployment) => (
-        <>
+        <div className="deployment-overview">
           {deployment.statusReason && (
             <Notice kind="warning">
               <pre>{deployment.statusReason}</pre>
             </Notice>
           )}
           <Health name={deployment.name ?? ""} />
-          <section aria-labelledby="address">
-            <h2 id="address">Address</h2>
-            <Command text={deployment.url ?? ""} />
-          </section>
-          <Endpoints of={deployment} />
-          <Facts deployment={deployment} />
-          <Workers of={deployment} />
-        </>
+          <div className="deployment-columns">
+            <div>
+              <section aria-labelledby="address">
+                <h2 id="address">Address</h2>
+                <Command text={deployment.url ?? ""} />
+              </section>
+              <Endpoints of={deployment} />
+              <Workers of={deployment} />
+            </div>
+            <Facts deployment={deployment} />
+          </div>
+        </div>
       )}
     </DeploymentFrame>
   );
@@ -74,7 +78,7 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   const { settings = {}, workers = 0, nodes = 0, revision, targetRevision } = deployment;
   const { minWorkers = 0, maxWorkers = 0, memoryMib, cpu, network, env = {} } = settings;
   const { queueTime, readyTimeout = "0s", processes = 0 } = settings;
-  const access = ACCESS[network?.access ?? ""] ?? "may reach the internet";
+  const access = ACCESS[network?.access ?? ""] ?? "The internet";
   const facts = [
     [
       "Callers",
@@ -91,20 +95,20 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
       "Time to load",
       readyTimeout === "0s"
         ? ""
-        : `up to ${seconds(durationMs(readyTimeout) / 1_000)} for a worker`,
+        : `Up to ${seconds(durationMs(readyTimeout) / 1_000)} for a worker`,
     ],
     ["GPUs", gpusOf(settings)],
     ["Processes", processes === 0 ? "" : `${processes} besides its own in each worker`],
     ["Each worker", `${memoryMib} MiB of memory, ${counted(cpu, "processor")}`],
-    ["Network", `${access} ${(network?.hosts ?? []).join(", ")}`.trim()],
+    ["May reach", `${access} ${(network?.hosts ?? []).join(", ")}`.trim()],
     ["Workers run on", placeOf(settings)],
     [
       "Revision",
       targetRevision === revision
-        ? `${revision}`
-        : `${revision || "none"}, ${targetRevision} starts`,
+        ? `r${revision}`
+        : `${revision ? `r${revision}` : "None"}, r${targetRevision} starts`,
     ],
-    ["Environment", Object.keys(env).join(", ") || "no variables"],
+    ["Environment", Object.keys(env).join(", ") || "No variables"],
     ["Withheld secrets", deployment.secretsWithheld?.join(", ") ?? ""],
   ] as const;
   return (

@@ -145,13 +145,12 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
 
 /** What was deployed: its commit, where one was told, or else its artifact. */
 function Code({ revision: { digest, files = 0, sizeBytes, source } }: CodeProps) {
-  const size = `${counted(files, "file")}, ${bytes(Number(sizeBytes ?? 0))}`;
   if (source === undefined) {
     return (
       <>
-        no git information
+        {counted(files, "file")}, {bytes(Number(sizeBytes ?? 0))}
         <span className="secondary">
-          <code>{digest?.slice(0, 12)}</code>, {size}
+          <code>{digest?.slice(0, 12)}</code>, without a commit
         </span>
       </>
     );

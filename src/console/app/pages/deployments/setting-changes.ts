@@ -20,9 +20,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 const LABELS: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(
-    SETTING_FIELDS.map(({ path, label, unit }) => [path, unit ? `${label}, in ${unit}` : label]),
-  ),
+  ...Object.fromEntries(SETTING_FIELDS.map(({ path, label }) => [path, label])),
   secrets: "Set secrets",
   removed_secrets: "Deleted secrets",
 };
@@ -58,7 +56,10 @@ export function changesOf(
       return [{ what, is: is.replaceAll(" ", ", ") || "none" }];
     }
     const was = earlier(field);
-    return [{ what: `${what}:`, is, ...(was !== undefined && was !== is && { was }) }];
+    const unit = SETTING_FIELDS.find(({ path }) => path === field)?.unit;
+    const withUnit = (value: string): string => (unit === undefined ? value : `${value} ${unit}`);
+    const hasChanged = was !== undefined && was !== is;
+    return [{ what: `${what}:`, is: withUnit(is), ...(hasChanged && { was: withUnit(was) }) }];
   });
   const all = [...head, ...changes];
   return all.length > 0 ? all : [{ what: action.replace(/^deployment\./, "") }];

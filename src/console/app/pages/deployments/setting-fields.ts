@@ -15,8 +15,8 @@ export interface SettingField {
   readonly hint: string;
   readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
   readonly kind: "number" | "text" | "lines" | "choice" | "network";
-  /** Of a number: in what it is counted. */
-  readonly unit?: string;
+  /** What the number is counted in, where it is written behind it. */
+  readonly unit?: "MiB";
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
   readonly emptyMeans?: string;
   /** Of a number. */
@@ -37,28 +37,43 @@ export class TextFault extends Error {}
 const UNIT_SECONDS: Readonly<Record<string, number>> = {
   ms: 0.001,
   s: 1,
+  min: 60,
   m: 60,
   h: 3_600,
   d: 86_400,
 };
 
-/** A duration of the API, such as `90s`, as people write it: `90s`, `5m`, `30d`. */
+/** A duration of the API, such as `90s`, as people write it: `90 s`, `5 min`, `30 d`. */
 export function shortDuration(duration: string | undefined): string {
   const seconds = Number.parseFloat(duration ?? "0");
   if (seconds === 0) {
     return "0";
   }
-  const unit = ["d", "h", "m"].find((one) => seconds % (UNIT_SECONDS[one] ?? 1) === 0);
-  return unit === undefined ? `${seconds}s` : `${seconds / (UNIT_SECONDS[unit] ?? 1)}${unit}`;
+  const unit = ["d", "h", "min"].find((one) => seconds % (UNIT_SECONDS[one] ?? 1) === 0) ?? "s";
+  return `${seconds / (UNIT_SECONDS[unit] ?? 1)} ${unit}`;
 }
 
-/** Reads `500ms`, `5s`, `10m`, `2h`, `30d` or `0` as a duration of the API. */
+/** Reads `500 ms`, `5s`, `10 min`, `10m`, `2 h`, `30 d` or `0` as a duration of the API. */
 export function readDuration(text: string): string {
-  const [, count = "", unit = "s"] = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/.exec(text.trim()) ?? [];
+  const [, count = "", unit = "s"] =
+    /^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)?$/.exec(text.trim()) ?? [];
   if (count === "") {
-    throw new TextFault("Write a duration such as 500ms, 5s, 10m, 2h or 30d.");
+    throw new TextFault("Write a duration such as 500 ms, 5 s, 10 min, 2 h or 30 d.");
   }
   return `${Number((Number(count) * (UNIT_SECONDS[unit] ?? 1)).toFixed(3))}s`;
+}
+
+const UNIT_MIB: Readonly<Record<string, number>> = { mib: 1, gib: 1_024 };
+
+/** Reads `512 MiB`, `2 GiB` or `512` as a number of MiB. */
+export function readMib(text: string): number {
+  const [, count = "", unit = "mib"] =
+    /^(\d+(?:\.\d+)?)\s*(mib|gib)?$/.exec(text.trim().toLowerCase()) ?? [];
+  const mib = Number(count) * (UNIT_MIB[unit] ?? 1);
+  if (count === "" || !Number.isInteger(mib)) {
+    throw new TextFault("Write a size such as 512 MiB or 2 GiB.");
+  }
+  return mib;
 }
 
 /** Reads lines of `name=value`. */
@@ -101,6 +116,23 @@ function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0
       }
       return { [name]: Number(text) };
     },
+  };
+}
+
+/** A size in MiB, which stands behind the number. */
+function size(field: Omit<SettingField, "kind" | "unit" | "read" | "write">): SettingField {
+  const { name, emptyMeans } = field;
+  return {
+    ...field,
+    kind: "text",
+    unit: "MiB",
+    read: (settings) => {
+      const value = settings[name] ?? 0;
+      return value === 0 && emptyMeans !== undefined ? "" : `${value} MiB`;
+    },
+    write: (text) => ({
+      [name]: text.trim() === "" && emptyMeans !== undefined ? 0 : readMib(text),
+    }),
   };
 }
 
@@ -151,18 +183,16 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "queueTime",
     path: "queue_time",
     label: "Queue time",
-    hint: "More workers start when a task waits longer, such as 1s.",
+    hint: "More workers start when a task waits longer, such as 1 s.",
     group: "Scale",
     replacesWorkers: false,
   }),
-  count({
+  size({
     name: "memoryMib",
     path: "memory_mib",
     label: "Memory",
-    unit: "MiB",
     hint: "A worker that uses more is ended.",
     group: "Each worker",
-    min: 64,
     replacesWorkers: true,
   }),
   count({
@@ -196,22 +226,20 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     step: 0.01,
     replacesWorkers: true,
   }),
-  count({
+  size({
     name: "gpuMemoryMib",
     path: "gpu_memory_mib",
     label: "Memory of a GPU",
-    unit: "MiB",
     emptyMeans: "The whole GPU",
     hint: "Others share the rest, and a worker that uses more is ended.",
     group: "Each worker",
-    min: 0,
     replacesWorkers: true,
   }),
   time({
     name: "readyTimeout",
     path: "ready_timeout",
     label: "Time to load",
-    hint: "A worker that takes longer to load is ended, such as 15m.",
+    hint: "A worker that takes longer to load is ended, such as 15 min.",
     emptyMeans: FROM_CODE,
     group: "Each worker",
     replacesWorkers: true,
@@ -281,7 +309,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "retention",
     path: "retention",
     label: "Results are kept for",
-    hint: "The time begins at the end of a task, such as 7d.",
+    hint: "The time begins at the end of a task, such as 7 d.",
     emptyMeans: FROM_CODE,
     group: "Results",
     replacesWorkers: false,

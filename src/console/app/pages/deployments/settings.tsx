@@ -110,7 +110,6 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
   };
   const known = SETTING_FIELDS.map(violated);
   const message = formMessage(saving.error, ...known);
-  const replacing = changed.filter((field) => field.replacesWorkers);
   return (
     <form
       className="settings"
@@ -121,9 +120,6 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         }
       }}
     >
-      <p className="secondary">
-        Changes apply when you save. The page says first which of them replace workers.
-      </p>
       <fieldset id={idOf(CALLERS)}>
         <legend>{CALLERS}</legend>
         <Field
@@ -163,24 +159,18 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
           ))}
         </fieldset>
       ))}
-      {isDirty && (
-        <div className="settings-bar">
-          {isBehind && (
-            <Notice kind="warning">
-              Somebody else has saved other settings meanwhile. What you have not changed is shown
-              as it is now; save to keep your changes.
-            </Notice>
-          )}
-          {message && !(isBehind && isConflict(saving.error)) && (
-            <Notice kind="error">{message}</Notice>
-          )}
-          <p role="status">
-            {replacing.length === 0
-              ? "These changes take effect at once; no worker starts anew."
-              : `Workers are replaced one after another, and no call fails: ${replacing
-                  .map(({ label }) => label.toLowerCase())
-                  .join("; ")}.`}
-          </p>
+      <div className={isDirty ? "settings-bar dirty" : "settings-bar"}>
+        {isBehind && (
+          <Notice kind="warning">
+            Somebody else has saved other settings meanwhile. What you have not changed is shown as
+            it is now; save to keep your changes.
+          </Notice>
+        )}
+        {message && !(isBehind && isConflict(saving.error)) && (
+          <Notice kind="error">{message}</Notice>
+        )}
+        <p role="status">{isDirty ? consequenceOf(changed) : "No changes to save."}</p>
+        {isDirty && (
           <Button
             onClick={() => {
               setTyped({});
@@ -190,13 +180,28 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
           >
             Discard
           </Button>
-          <Button kind="primary" type="submit" disabled={faults.size > 0} isBusy={saving.isPending}>
-            Save
-          </Button>
-        </div>
-      )}
+        )}
+        <Button
+          kind="primary"
+          type="submit"
+          disabled={!isDirty || faults.size > 0}
+          isBusy={saving.isPending}
+        >
+          Save
+        </Button>
+      </div>
     </form>
   );
+}
+
+/** What the change of these settings does to the workers. */
+function consequenceOf(changed: readonly SettingField[]): string {
+  const replacing = changed.filter((field) => field.replacesWorkers);
+  return replacing.length === 0
+    ? "These changes take effect at once; no worker starts anew."
+    : `Workers are replaced one after another, and no call fails: ${replacing
+        .map(({ label }) => label.toLowerCase())
+        .join("; ")}.`;
 }
 
 /** What is wrong with the texts, by the names of their settings. */
@@ -272,7 +277,7 @@ function Setting({ field, text, error, onChange }: SettingProps) {
   if (field.kind === "network") {
     return <Network field={field} text={text} error={error} onChange={onChange} />;
   }
-  const { label, hint, kind, choices = [], unit, emptyMeans, min, step } = field;
+  const { label, hint, kind, choices = [], emptyMeans, min, step } = field;
   return (
     <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
       {(control) => {
@@ -298,22 +303,16 @@ function Setting({ field, text, error, onChange }: SettingProps) {
                 onChange={({ target }) => onChange(target.value)}
               />
             );
-          default: {
-            const about = [control["aria-describedby"], unit && `${control.id}-unit`];
+          default:
             return (
-              <span className="with-unit">
-                <input
-                  {...control}
-                  {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
-                  aria-describedby={about.filter(Boolean).join(" ") || undefined}
-                  placeholder={emptyMeans}
-                  value={text}
-                  onChange={({ target }) => onChange(target.value)}
-                />
-                {unit !== undefined && <span id={`${control.id}-unit`}>{unit}</span>}
-              </span>
+              <input
+                {...control}
+                {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
+                placeholder={emptyMeans}
+                value={text}
+                onChange={({ target }) => onChange(target.value)}
+              />
             );
-          }
         }
       }}
     </Field>

@@ -13,14 +13,19 @@ const STATES: Partial<Record<DeploymentStatusJson, readonly [Tone, string]>> = {
   DEPLOYMENT_STATUS_STOPPED: ["idle", "stopped"],
 };
 
-/** Of all nodes, or of one. */
-export function DeploymentState({
-  deployment,
-}: {
+interface DeploymentStateProps {
+  /** Of all nodes, or of one. */
   readonly deployment: Pick<DeploymentJson, "status" | "statusReason">;
-}) {
+  /** Its workers are up, and what they do fails. Default: that is told elsewhere. */
+  readonly isFailing?: boolean | undefined;
+}
+
+export function DeploymentState({ deployment, isFailing = false }: DeploymentStateProps) {
   const { status = "DEPLOYMENT_STATUS_UNSPECIFIED", statusReason } = deployment;
-  const [tone, word] = STATES[status] ?? ["idle", "unknown"];
+  const isBadlyReady = isFailing && status === "DEPLOYMENT_STATUS_READY";
+  const [tone, word] = isBadlyReady
+    ? (["warning", "failing"] as const)
+    : (STATES[status] ?? ["idle", "unknown"]);
   const [reason] = statusReason?.split("\n") ?? [];
   return (
     <>

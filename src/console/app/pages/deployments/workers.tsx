@@ -58,8 +58,7 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
             },
             {
               name: "Revision",
-              isNumber: true,
-              cell: ({ worker, placement }) => (worker ?? placement)?.revision || "none",
+              cell: ({ worker, placement }) => revisionText((worker ?? placement)?.revision),
             },
             {
               name: "Since",
@@ -87,6 +86,8 @@ export function Workers({ of: deployment }: { readonly of: DeploymentJson }) {
     </section>
   );
 }
+
+const revisionText = (revision = 0): string => (revision === 0 ? "none" : `r${revision}`);
 
 /** A worker, or a node on which the deployment is and has none. */
 interface Row {

@@ -1,5 +1,5 @@
 /** What was measured of a deployment over a range of time, with its roll-outs. */
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type ButtonHTMLAttributes, type ReactNode, useId, useMemo } from "react";
 import { revisionsOf } from "../../api/deployments.ts";
@@ -11,14 +11,13 @@ import {
   ownMetricsOf,
 } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
-import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { Segments } from "../../ui/segments.tsx";
-import { atLeast, boundsIn, RANGES, type RangeName, type TimeBounds } from "../../ui/time-range.ts";
+import { atLeast, boundsIn, RANGES, SINCE_DEPLOY, type TimeBounds } from "../../ui/time-range.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { Chart } from "./chart.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
@@ -36,11 +35,17 @@ const MIN_RANGE_MS = 60_000;
 /** The longest: as long as it is kept. */
 const MAX_RANGE_MS = 604_800_000;
 
+/** A deployment that is younger is shown from its beginning: half of an hour would be empty. */
+const YOUNG_MS = 1_800_000;
+
 export function DeploymentMetrics() {
   return (
     <DeploymentFrame title="Metrics">
-      {({ name = "", createdAt }) => (
-        <MetricsView deployment={name} standard={rangeSince(createdAt)} />
+      {({ name = "", createdAt = "" }) => (
+        <MetricsView
+          deployment={name}
+          standard={Date.now() - Date.parse(createdAt) < YOUNG_MS ? SINCE_DEPLOY : "1h"}
+        />
       )}
     </DeploymentFrame>
   );
@@ -49,7 +54,7 @@ export function DeploymentMetrics() {
 interface MetricsViewProps {
   readonly deployment: string;
   /** The range that is shown where the address names none. */
-  readonly standard: RangeName;
+  readonly standard: NonNullable<MetricsSearch["range"]>;
 }
 
 /** Whose metrics are shown. */
@@ -60,7 +65,6 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
   const navigate = useNavigate();
   const organization = useOrganization();
   const bounds = boundsIn(search);
-  const range = bounds ?? RANGES[search.range ?? standard][1];
   const go = (to: MetricsSearch): void =>
     void navigate({ to: ".", search: { ...to }, resetScroll: false });
   const zoom = (to: TimeBounds): void => {
@@ -68,10 +72,10 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
     const { show } = search;
     go({ ...(show && { show }), from: fromMs, to: toMs });
   };
-  const { data: revisions } = useQuery(revisionsOf(organization, deployment));
+  const { data: revisions } = useSuspenseQuery(revisionsOf(organization, deployment));
   const marks = useMemo(
     () =>
-      (revisions ?? [])
+      revisions
         .map(({ revision, createdAt = "" }): Mark => {
           return { timeMs: Date.parse(createdAt), name: `r${revision}` };
         })
@@ -79,11 +83,10 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
     [revisions],
   );
   const newest = marks.at(-1);
-  const shown = bounds ?? lastOf(range as number);
-  const isYoung =
-    newest !== undefined &&
-    newest.timeMs - shown.fromMs > (shown.toMs - shown.fromMs) / 2 &&
-    newest.timeMs < shown.toMs;
+  const isKept = newest !== undefined && newest.timeMs > Date.now() - MAX_RANGE_MS;
+  const named = search.range ?? standard;
+  const range = bounds ?? rangeOf(named, isKept ? newest.timeMs : undefined);
+  const shown = typeof range === "number" ? lastOf(range) : { toMs: Date.now(), ...range };
   const drawn = { deployment, range, marks, onZoom: zoom };
   return (
     <>
@@ -97,16 +100,11 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
             go(chosen === "Service" ? { ...rest, show: "service" } : rest);
           }}
         />
-        <RangePicker search={search} standard={standard} />
-        {isYoung && newest !== undefined && (
-          <Button
-            kind="quiet"
-            className="since"
-            onClick={() => zoom({ fromMs: newest.timeMs, toMs: Date.now() })}
-          >
-            Since {newest.name}
-          </Button>
-        )}
+        <RangePicker
+          search={search}
+          standard={standard}
+          sinceDeploy={isKept ? `Since ${newest.name}` : undefined}
+        />
         <Moves range={shown} onMove={zoom} />
       </div>
       {search.show === "service" ? <OwnMetrics {...drawn} /> : <PlatformMetrics {...drawn} />}
@@ -141,9 +139,16 @@ function PlatformMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
   );
 }
 
-/** The shortest range that has all since then, up to an hour: charts of a new deployment are not empty. */
-const rangeSince = (at = ""): RangeName =>
-  Date.now() - Date.parse(at) < RANGES["15m"][1] * 1_000 ? "15m" : "1h";
+/** What a name in the address means; since a deploy of which nothing is kept, an hour. */
+function rangeOf(
+  named: MetricsViewProps["standard"],
+  deployedMs: number | undefined,
+): MetricsRange {
+  if (named !== SINCE_DEPLOY) {
+    return RANGES[named][1];
+  }
+  return deployedMs === undefined ? RANGES["1h"][1] : { fromMs: deployedMs };
+}
 
 function lastOf(seconds: number): TimeBounds {
   const toMs = Date.now();

@@ -1,12 +1,23 @@
 /** What the page of metrics shows, as its address says. */
-import { type RangeSearch, readRange } from "../../ui/time-range.ts";
+import {
+  boundsIn,
+  type RangeName,
+  type RangeSearch,
+  readRange,
+  SINCE_DEPLOY,
+} from "../../ui/time-range.ts";
 
-export interface MetricsSearch extends RangeSearch {
+export interface MetricsSearch extends Omit<RangeSearch, "range"> {
+  readonly range?: RangeName | typeof SINCE_DEPLOY;
   /** What the service counts itself. Default: what the platform measures. */
   readonly show?: "service";
 }
 
-export const readMetricsSearch = ({ show, ...rest }: Record<string, unknown>): MetricsSearch => ({
-  ...readRange(rest),
-  ...(show === "service" && { show }),
-});
+export function readMetricsSearch({ show, ...rest }: Record<string, unknown>): MetricsSearch {
+  const read = readRange(rest);
+  return {
+    ...read,
+    ...(rest.range === SINCE_DEPLOY && boundsIn(read) === undefined && { range: SINCE_DEPLOY }),
+    ...(show === "service" && { show }),
+  };
+}

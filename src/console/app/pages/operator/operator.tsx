@@ -57,23 +57,14 @@ function State() {
         <Status tone={isHealthy ? "good" : ready > 0 ? "warning" : "bad"}>
           {isHealthy ? "Healthy" : ready > 0 ? "Degraded" : "No node is ready"}
         </Status>
-        <span className="secondary">
+        <Link to="/o/$organization/machines" params={{ organization }}>
           {ready} of {counted(listed.length, "node")} ready
-          {draining > 0 && `, ${draining} draining`}
-        </span>
+        </Link>
+        {draining > 0 && <span className="secondary">{draining} draining</span>}
       </p>
       <Numbers
         label="State of the platform"
         numbers={[
-          {
-            name: "Nodes ready",
-            value: (
-              <Link to="/o/$organization/machines" params={{ organization }}>
-                {ready} of {listed.length}
-              </Link>
-            ),
-            isBad: draining > 0,
-          },
           { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
           {
             name: "Oldest node",

@@ -115,7 +115,7 @@ interface AuditWords {
   readonly before: string;
   readonly subject: string;
   readonly after: string;
-  /** What the sentence leaves out, such as `digest 37d07596` and `by token npm-start`. */
+  /** What the sentence leaves out, such as `digest 37d07596`. */
   readonly more: readonly string[];
 }
 
@@ -134,7 +134,7 @@ export function wordsOf({ action = "", subject = "", details = {} }: AuditEventJ
     subject: after === undefined ? "" : subject,
     after: filled(after ?? ""),
     more: Object.entries(details).flatMap(([name, value]) => {
-      if (told.has(name) || value === "" || value === subject || /_ids?$/.test(name)) {
+      if (told.has(name) || value === "" || value === subject || /^by_token$|_ids?$/.test(name)) {
         return [];
       }
       if (name === "kind" && condition !== "") {
@@ -168,7 +168,6 @@ const listed = (value: string, word: string): string => value.split(" ").join(wo
 
 /** Details with a sense of their own, by their names. */
 const PHRASES: Readonly<Record<string, (value: string) => string>> = {
-  by_token: (value) => `by token ${value}`,
   address: (value) => `at ${value}`,
   digest: (value) => `digest ${value.slice(0, DIGEST_CHARACTERS)}`,
   events: (value) => `on ${listed(value.replaceAll("task.", ""), ", ")}`,

@@ -143,7 +143,7 @@ function Events({ search }: AuditProps) {
         keyOf={([{ eventId = "" }]) => eventId}
         columns={[
           { name: "Event", grows: true, cell: (alike) => <What alike={alike} /> },
-          { name: "By", narrow: "unnamed", cell: ([{ actor }]) => <bdi>{actor}</bdi> },
+          { name: "By", narrow: "unnamed", cell: ([event]) => <By event={event} /> },
           {
             ...{ name: "From", narrow: "left-out" },
             cell: ([{ address }]) => address && <code>{address}</code>,
@@ -177,7 +177,7 @@ function What({ alike }: { readonly alike: readonly [AuditEventJson, ...AuditEve
           {alike.length > 1 && `, ${alike.length} times`}
         </bdi>
         {more.length > 0 && (
-          <span className="audit-more" title={more.join(", ")}>
+          <span className="audit-more">
             {more.map((text, index) => (
               <Fragment key={text}>
                 {index > 0 && ", "}
@@ -198,6 +198,21 @@ function What({ alike }: { readonly alike: readonly [AuditEventJson, ...AuditEve
         ))}
       </dl>
     </details>
+  );
+}
+
+/** Who did it, and with which token. */
+function By({ event: { actor, details = {} } }: { readonly event: AuditEventJson }) {
+  const { by_token: token } = details;
+  return (
+    <>
+      <bdi>{actor}</bdi>
+      {token && (
+        <span className="secondary">
+          token <bdi>{token}</bdi>
+        </span>
+      )}
+    </>
   );
 }
 

@@ -90,7 +90,7 @@ function Invitations() {
           { name: "Role", cell: ({ role }) => roleName(role) },
           { name: "By", cell: ({ createdBy }) => createdBy },
           {
-            name: "Ends",
+            name: "Expires",
             cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
           },
         ]}
@@ -163,9 +163,7 @@ function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
     return (
       <>
         {roleName(role)}
-        <span className="secondary">
-          The only admin. To step down, make somebody else admin first.
-        </span>
+        <span className="hint">The only admin. To step down, make somebody else admin first.</span>
       </>
     );
   }

@@ -10,6 +10,7 @@ import type {
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import type { FailingWebhookJson } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { alertsOf } from "../../api/alerts.ts";
+import { MIN_BAD_SHARE } from "../../api/failing.ts";
 import { useOrganization } from "../../api/session.ts";
 import { durationMs } from "../../api/task-stats.ts";
 import { newestFailuresOf } from "../../api/tasks.ts";
@@ -19,9 +20,6 @@ import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
 import { failureText } from "../tasks/failure-text.ts";
 import { withAlerts } from "./alerted.ts";
-
-/** Of calls that failed, this share is worth more than a warning. */
-const MIN_BAD_SHARE = 0.05;
 
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
@@ -170,7 +168,7 @@ function ofWebhook(
     isBad: disabled,
     what: disabled
       ? `Webhook ${name} is off`
-      : `Webhook ${name} failed ${counted(failures, "time")} in a row`,
+      : `Webhook ${name}: ${counted(failures, "failure")} in a row`,
     link: linkOptions({
       to: "/o/$organization/deployments/$deployment/webhooks/$webhook",
       params: { organization, deployment, webhook: name },

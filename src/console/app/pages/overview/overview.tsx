@@ -143,7 +143,7 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
     },
     {
       name: "Failure (1 h)",
-      value: counts.format(failed),
+      value: failed > 0 ? <FailedTasks count={failed} /> : "0",
       ...(cancelled > 0 && { note: `${counts.format(cancelled)} cancelled` }),
       isBad: failed > 0,
     },
@@ -155,6 +155,20 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
       label="Tasks in numbers"
       numbers={stats ? numbers : numbers.map(({ name }) => ({ name, value: "–", note: "\u00a0" }))}
     />
+  );
+}
+
+/** How many failed, which leads to them. */
+function FailedTasks({ count }: { readonly count: number }) {
+  const organization = useOrganization();
+  return (
+    <Link
+      to="/o/$organization/tasks"
+      params={{ organization }}
+      search={{ status: "failure", since: "1h" }}
+    >
+      {counts.format(count)}
+    </Link>
   );
 }
 

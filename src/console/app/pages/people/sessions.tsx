@@ -11,6 +11,7 @@ import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
 import { signOut } from "../../api/session.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
+import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
@@ -25,7 +26,7 @@ export function Sessions() {
     mutationFn: () => auth.endOtherSessions({}),
     onSuccess: async ({ endedSessions = 0 }) => {
       await queryClient.invalidateQueries({ queryKey: ["sessions"] });
-      toast(`Other sessions that ended: ${endedSessions}`);
+      toast(`Signed out of ${counted(endedSessions, "other session")}`);
     },
   });
   return (
@@ -33,13 +34,13 @@ export function Sessions() {
       <header className="section-header">
         <h2>Sessions</h2>
         {(all.length > 1 || list.hasNextPage) && (
-          <Button kind="danger" isBusy={ending.isPending} onClick={() => ending.mutate()}>
-            End all others
+          <Button isBusy={ending.isPending} onClick={() => ending.mutate()}>
+            Sign out all others
           </Button>
         )}
       </header>
       <p className="secondary">
-        Where you are signed in. End those that you do not know, and change your password.
+        Where you are signed in. Sign out those that you do not know, and change your password.
       </p>
       {ending.error && <Notice kind="error">{messageOf(ending.error)}</Notice>}
       <DataTable
@@ -54,7 +55,7 @@ export function Sessions() {
           },
           { name: "Last used", cell: lastUse },
           {
-            name: "Ends",
+            ...{ name: "Expires", narrow: "left-out" },
             cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
           },
         ]}
@@ -95,7 +96,7 @@ function EndSession({ session }: { readonly session: SessionJson }) {
     onSettled: async (_answer, err) => {
       // One that has ended already is what was wanted.
       const isGone = err === null || (err instanceof CallError && err.status === 404);
-      toast(isGone ? `Ended the session of ${name}` : messageOf(err));
+      toast(isGone ? `Signed out ${name}` : messageOf(err));
       await queryClient.invalidateQueries({ queryKey: ["sessions"] });
     },
   });
@@ -106,11 +107,11 @@ function EndSession({ session }: { readonly session: SessionJson }) {
   ) : (
     <Button
       kind="quiet"
-      aria-label={`End the session of ${name}, ${address || UNKNOWN_ADDRESS}`}
+      aria-label={`Sign out ${name}, ${address || UNKNOWN_ADDRESS}`}
       isBusy={ending.isPending}
       onClick={() => ending.mutate()}
     >
-      End
+      Sign out
     </Button>
   );
 }

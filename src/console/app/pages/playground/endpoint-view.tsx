@@ -113,8 +113,10 @@ export function EndpointView(props: EndpointViewProps) {
           {call && !endpoint.isTask && <Button onClick={call.stop}>Stop the call</Button>}
         </div>
       </form>
-      <Output target={target} endpoint={endpoint} output={output} startedMs={call?.startedMs} />
-      <Snippets target={target} endpoint={endpoint} given={given} />
+      <div className="endpoint-side">
+        <Output target={target} endpoint={endpoint} output={output} startedMs={call?.startedMs} />
+        <Snippets target={target} endpoint={endpoint} given={given} />
+      </div>
     </article>
   );
 }

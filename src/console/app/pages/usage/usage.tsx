@@ -167,21 +167,23 @@ function Shown({ answer, by, measure }: ShownProps) {
         <Notice kind="warning">There is more than is shown: choose fewer days.</Notice>
       )}
       <section aria-labelledby="days">
-        <h2 id="days">{label} per day</h2>
+        <h2 id="days" className="hidden">
+          Day by day
+        </h2>
         <Chart
-          title={`Last ${days.length} days`}
+          title={`${label} per day`}
           isDaily
           times={days.map((day) => Date.parse(day) / 1_000)}
           lines={lines}
           format={format}
           binary={isBinary}
-          numbers={[[format(totalOf(all, measure)), "in total"]]}
+          numbers={[[format(totalOf(all, measure)), `in ${days.length} days`]]}
           note={others > 0 ? `${others} more are only in the table.` : undefined}
           empty="None was used in this time."
         />
       </section>
       <section aria-labelledby="all">
-        <h2 id="all">Totals, last {days.length} days</h2>
+        <h2 id="all">Totals</h2>
         <DataTable<UsedAmounts>
           label="Usage"
           items={[...used, { key: TOTAL, name: "Total", ...all }]}
@@ -195,7 +197,7 @@ function Shown({ answer, by, measure }: ShownProps) {
             })),
           ]}
         />
-        <p className="secondary">
+        <p className="hint">
           A call counts here once its function ran. Refused calls, and submissions of tasks, count
           in the numbers of a deployment alone.
         </p>

@@ -190,13 +190,16 @@ function daysOf({ data, width }: UPlot): number[] {
   return days.filter((_, index) => (days.length - 1 - index) % step === 0);
 }
 
-/** Labels of times, but those that the end of the chart would cut. */
+/** Labels of times, but those that an edge of the chart would cut. */
 function timesOf(plot: UPlot, splits: readonly number[]): string[] {
   const isFine = (splits[1] ?? 0) - (splits[0] ?? 0) < MINUTE_S;
-  const { left, width } = plot.bbox;
-  const textOf = isFine ? secondText : tickText;
-  const end = left + width - (LABEL_PX / 4) * devicePixelRatio;
-  return splits.map((at) => (plot.valToPos(at, "x", true) <= end ? textOf(at * 1_000) : ""));
+  const [textOf, halfPx] = isFine ? [secondText, LABEL_PX / 2 - 4] : [tickText, LABEL_PX / 4];
+  const start = halfPx * devicePixelRatio;
+  const end = plot.bbox.left + plot.bbox.width - start;
+  return splits.map((at) => {
+    const place = plot.valToPos(at, "x", true);
+    return place >= start && place <= end ? textOf(at * 1_000) : "";
+  });
 }
 
 /** As wide as its longest label. */

@@ -13,6 +13,9 @@ const EMAIL = "ada@example.com";
 const MAX_SILENCE_MS = 46_000;
 const LOG = "/o/acme/deployments/echo/log";
 
+/** The height of a line. */
+const ROW_PX = 24;
+
 /** Lines that are in the document at once: those in view, and a few. */
 const MAX_ROWS = 150;
 
@@ -51,6 +54,8 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await row(page, "number 60.").waitFor();
     await page.getByText("live", { exact: true }).waitFor();
     expect(await fromEnd(page)).toBeLessThan(4);
+    // The first line in view is whole.
+    expect(await list(page).evaluate((box, px) => box.scrollTop % px, ROW_PX)).toBe(0);
     await say("written while you look");
     await row(page, "written while you look").waitFor();
     await expect.poll(() => fromEnd(page)).toBeLessThan(4);

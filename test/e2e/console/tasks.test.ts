@@ -233,6 +233,24 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.picture("task-arguments");
   });
 
+  it("are read once where they have ended", async () => {
+    const label = await submit("label", { length: 3 });
+    await ended("label", label);
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    let reads = 0;
+    page.on("request", (request) => {
+      reads += request.url().endsWith("TaskService/GetTask") ? 1 : 0;
+    });
+    await person.go(`${TASKS}/${label}`);
+    await page.getByText("complete", { exact: true }).waitFor();
+    // What came by the stream is shown with the next frame.
+    await page.evaluate(
+      "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+    );
+    expect(reads).toBe(1);
+  });
+
   it("fold what they returned, by keyboard, and show lists of objects as tables", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -63,6 +63,15 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     expect(await dialog.getByText(/^whsec_/).textContent()).not.toBe(secret);
     await page.keyboard.press("Escape");
 
+    // All that a page shows ends at one edge on a very wide screen.
+    await page.setViewportSize({ width: 2560, height: 1440 });
+    const ends = await page
+      .locator(".page-header, .tabs, .section-header, .data-table")
+      .evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().right)));
+    expect(ends.length).toBeGreaterThan(4);
+    expect(new Set(ends).size).toBe(1);
+    await page.setViewportSize({ width: 1280, height: 800 });
+
     const submitted = await call(world.platform, "echo", "/work/submit", { body: { text: "x" } });
     await receiver.has(3);
     await person.go(`/o/acme/deployments/echo/tasks/${submitted.json.task_id}`);

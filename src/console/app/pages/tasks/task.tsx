@@ -56,7 +56,14 @@ function TaskView({ name }: { readonly name: TaskName }) {
         { deployment: fullName(name), taskId: name.taskId, ...last },
         options,
       ),
-    () => void queryClient.invalidateQueries({ queryKey: taskOf(name).queryKey }),
+    () => {
+      const { queryKey } = taskOf(name);
+      const known = queryClient.getQueryData(queryKey);
+      // What is told first has happened already: one that has ended was read as it is.
+      if (known === undefined || !hasEnded(known)) {
+        void queryClient.invalidateQueries({ queryKey });
+      }
+    },
   );
   const isSuccess = task.status === "TASK_STATUS_SUCCESS";
   // What somebody comes for is first: the result, or why there is none.
@@ -80,6 +87,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
         </>
       }
     >
+      <Links task={task} name={name} />
       {task.status === "TASK_STATUS_RUNNING" && (
         <Progress progress={events.progress ?? task.progress} />
       )}
@@ -93,7 +101,6 @@ function TaskView({ name }: { readonly name: TaskName }) {
             .join(": ")}
         </Notice>
       )}
-      <Links task={task} name={name} />
       {isSuccess && given}
       <div className={attempts.length > 1 ? "run" : "run one-attempt"}>
         <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
@@ -195,7 +202,7 @@ function Waiting({ task }: { readonly task: TaskJson }) {
 function Facts({ task }: { readonly task: TaskJson }) {
   const times = [
     ["Submitted", task.createdAt],
-    ["Starts not before", hasEnded(task) ? undefined : task.runAt],
+    ["Starts not before", task.status === "TASK_STATUS_QUEUED" ? task.runAt : undefined],
     ["Has to start by", task.startBy],
     ["Started", task.startedAt],
     ["Ended", task.finishedAt],

@@ -50,7 +50,9 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
     <section className="waterfall" aria-labelledby="waterfall">
       <div className="attempt-line">
         <h2 id="waterfall">Timeline</h2>
-        {spans.length > 1 && <span className="secondary">{duration(lengthMs)} in all</span>}
+        {spans.length > 1 && task.finishedAt === undefined && (
+          <span className="secondary">{duration(lengthMs)} so far</span>
+        )}
       </div>
       <ol ref={list}>
         {spans.map((span) => {

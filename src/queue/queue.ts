@@ -548,8 +548,7 @@ export class Queue implements Disposable {
       },
       onSuspects: (endpoint, count) => {
         // A node without workers starts none for it.
-        if (pool.size > 0 || pool.ready) {
-          this.#suspects.hint(endpoint, count);
+        if ((pool.size > 0 || pool.ready) && this.#suspects.hint(endpoint, count)) {
           onTasksWait();
         }
       },

@@ -8,9 +8,17 @@ import type { Log } from "../../log/log.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { AttemptEnd, ClaimedTask, Storage } from "../../storage/storage.ts";
+import { MAX_TIMER_MS } from "../../time/alarm.ts";
 import type { RanAttempt } from "../completer.ts";
 import type { Backlog } from "./backlog.ts";
 import type { ClaimRecovery } from "./recovery.ts";
+
+/** Suspects of an endpoint that wait for nothing but the rates of their keys. */
+interface Resting {
+  readonly count: number;
+  /** Rings when the first of them may start. */
+  readonly timer: NodeJS.Timeout;
+}
 
 /** How often a worker is asked for again while none can be had: others come and go meanwhile. */
 const ASK_AGAIN_MS = 500;
@@ -31,6 +39,7 @@ export class Suspects implements AsyncDisposable {
   readonly #options: SuspectsOptions;
   /** Endpoints that may have suspects waiting, and how many are known of. */
   readonly #waiting = new Map<string, number>();
+  readonly #resting = new Map<string, Resting>();
   #looking: Promise<void> | undefined;
   #again = false;
   #timer: NodeJS.Timeout | undefined;
@@ -42,14 +51,23 @@ export class Suspects implements AsyncDisposable {
 
   /** A task of this endpoint went back to the queue as a suspect. */
   came(endpoint: string): void {
+    this.#wakeUp(endpoint);
     this.#waiting.set(endpoint, (this.#waiting.get(endpoint) ?? 0) + 1);
     this.wake();
   }
 
-  /** Tells how many suspects of this endpoint wait or have just been claimed. */
-  hint(endpoint: string, count: number): void {
+  /**
+   * Tells how many suspects of this endpoint wait or have just been claimed. False where those are known to
+   * rest: no worker is asked for.
+   */
+  hint(endpoint: string, count: number): boolean {
+    if (count <= (this.#resting.get(endpoint)?.count ?? 0)) {
+      return false;
+    }
+    this.#wakeUp(endpoint);
     this.#waiting.set(endpoint, Math.max(count, this.#waiting.get(endpoint) ?? 0));
     this.wake();
+    return true;
   }
 
   /** A worker may have become free. */
@@ -80,6 +98,9 @@ export class Suspects implements AsyncDisposable {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#looking;
+    for (const name of [...this.#resting.keys()]) {
+      this.#wakeUp(name);
+    }
   }
 
   async #look(): Promise<void> {
@@ -97,9 +118,13 @@ export class Suspects implements AsyncDisposable {
           this.#wakeLater();
           break;
         }
-        const isFound = await this.#claim(endpoint, slot);
-        const left = isFound ? (this.#waiting.get(name) ?? 0) - 1 : 0;
+        const { isFound, inMs } = await this.#claim(endpoint, slot);
+        const known = this.#waiting.get(name) ?? 0;
+        const left = isFound ? known - 1 : 0;
         this.#waiting.delete(name);
+        if (inMs !== undefined) {
+          this.#rest(name, known, inMs);
+        }
         if (left > 0) {
           // Last: the next endpoint may have waited for longer.
           this.#waiting.set(name, left);
@@ -111,8 +136,27 @@ export class Suspects implements AsyncDisposable {
     }
   }
 
-  /** Claims one task for the slot. False when none is waiting. */
-  async #claim({ name }: EndpointManifest, slot: Slot): Promise<boolean> {
+  /** Suspects of this endpoint wait for the rates of their keys: no worker is asked for meanwhile. */
+  #rest(endpoint: string, count: number, inMs: number): void {
+    this.#wakeUp(endpoint);
+    const ring = () => {
+      this.#resting.delete(endpoint);
+      this.hint(endpoint, count);
+    };
+    const timer = setTimeout(ring, Math.min(inMs, MAX_TIMER_MS)).unref();
+    this.#resting.set(endpoint, { count, timer });
+  }
+
+  #wakeUp(endpoint: string): void {
+    clearTimeout(this.#resting.get(endpoint)?.timer);
+    this.#resting.delete(endpoint);
+  }
+
+  /** Claims one task for the slot; where none may start, says in how many milliseconds the next may. */
+  async #claim(
+    { name }: EndpointManifest,
+    slot: Slot,
+  ): Promise<{ readonly isFound: boolean; readonly inMs?: number | undefined }> {
     const { deploymentId, storage, backlog, recovery, now } = this.#options;
     const byKey = backlog.byKey(name);
     const claims = [{ endpoint: name, leaseId: slot.workerId, limit: 1, byKey }];
@@ -121,15 +165,16 @@ export class Suspects implements AsyncDisposable {
       const parameters = { deploymentId, nowMs: now(), claims, suspects: true };
       const {
         tasks: [claimed],
+        later: [later],
         doubtful = [],
       } = await storage.claimTasks(parameters);
       recovery.doubt(doubtful);
       if (claimed === undefined) {
         slot.release();
-        return false;
+        return { isFound: false, inMs: later?.inMs };
       }
       this.#options.start(claimed, slot);
-      return true;
+      return { isFound: true };
     } catch (err) {
       slot.release();
       recovery.doubt([slot.workerId]);

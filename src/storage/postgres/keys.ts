@@ -279,7 +279,12 @@ export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
      ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}
      FOR UPDATE SKIP LOCKED
    ), rooms AS MATERIALIZED (
-     SELECT one.key, ${rated ? "least(own.places, rate.starts) AS places, rate.last, rate.is_ahead" : "own.places"}
+     SELECT one.key, ${
+       rated
+         ? `least(own.places, rate.starts) AS places, rate.last, rate.is_ahead,
+       CASE WHEN own.places > 0 THEN rate.next_in_ms END AS next_in_ms`
+         : "own.places"
+     }
      FROM (SELECT DISTINCT key FROM waiting) AS one
      CROSS JOIN LATERAL (SELECT ${placesOf("one.key")} AS places) AS own
      ${rated ? `CROSS JOIN LATERAL ${startsOf("one.key")} AS rate` : ""}
@@ -292,8 +297,11 @@ export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
      FROM ranked JOIN rooms USING (key) WHERE nth <= places
      ORDER BY priority DESC, run_at_ms, task_id LIMIT (SELECT wanted FROM wants)
    ), ${dealt(GIVEN_KEY, rated ? "(SELECT now_ms FROM clock)" : "$2")}
-   ${rated ? `, ${keepStarts("rooms")}` : ""}${begun}
-   SELECT * FROM claimed`,
+   ${rated ? `, ${keepStarts("rooms")}` : ""}${begun}, later AS (
+     SELECT $4 AS later_endpoint, ${rated ? "(SELECT min(next_in_ms) FROM rooms)" : "NULL::bigint"} AS in_ms
+     FROM wants WHERE wants.wanted > 0 AND NOT EXISTS (SELECT FROM claimed)
+   )
+   SELECT * FROM later FULL JOIN claimed ON false`,
   );
 
 export const CLAIM_SUSPECTS_BY_KEY = claimSuspectsByKey("claim_suspects_by_key", false);

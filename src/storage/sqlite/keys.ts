@@ -347,9 +347,12 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
   );
   const rooms = new Map<string, number>();
   const rows: SqliteRow[] = [];
+  let inMs = Number.POSITIVE_INFINITY;
   for (const row of waiting) {
     const key = String(row.key ?? "");
-    const room = rooms.get(key) ?? leastOf(roomOf(db, picking, key));
+    const own = rooms.has(key) ? undefined : roomOf(db, picking, key);
+    const room = rooms.get(key) ?? (own ? leastOf(own) : 0);
+    inMs = own && own.places > 0 ? Math.min(inMs, own.nextInMs) : inMs;
     if (room > 0 && rows.length < limit) {
       rows.push(row);
       giveKey(db, deploymentId, String(row.task_id));
@@ -357,7 +360,7 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
     rooms.set(key, room - 1);
   }
   keepStarts(db, picking, rows);
-  return { rows };
+  return { rows, later: rows.length === 0 ? toLater({ inMs, cut: undefined }) : undefined };
 }
 
 export function leastOf({ places, starts }: KeyRoom): number {

@@ -1,8 +1,9 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { ClaimRecovery } from "../../../src/queue/claims/recovery.ts";
 import { Suspects } from "../../../src/queue/claims/suspects.ts";
+import type { ClaimByKey } from "../../../src/storage/storage.ts";
 import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import {
   attempt,
@@ -19,10 +20,11 @@ import { openSqlite } from "../../storage/sqlite/databases.ts";
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 const ENDPOINT_MANIFEST = { name: ENDPOINT } as EndpointManifest;
 
-async function begin(taskIds: readonly string[]) {
+async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
+  let nowMs = NOW_MS;
   const storage = await openSqlite(":memory:");
   for (const taskId of taskIds) {
-    await startTask(storage, taskId);
+    await startTask(storage, taskId, { key: "a" });
   }
   for (const taskId of taskIds) {
     const end = { status: "queued", failed: false, failure: WORKER_LOST, suspect: true } as const;
@@ -35,14 +37,14 @@ async function begin(taskIds: readonly string[]) {
     storage,
     deploymentId: DEPLOYMENT,
     log: LOG,
-    now: () => NOW_MS,
+    now: () => nowMs,
     recovery: new ClaimRecovery({
       storage,
       attempts: { has: () => true },
       completer: { giveBack() {}, isUnderWay: () => false },
       log: LOG,
     }),
-    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST, byKey: () => undefined },
+    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST, byKey: () => byKey },
     pool: {
       reserveAlone: () => {
         if (worker.held) {
@@ -69,7 +71,11 @@ async function begin(taskIds: readonly string[]) {
     await suspects[Symbol.asyncDispose]();
     await storage[Symbol.asyncDispose]();
   };
-  return { storage, suspects, started, worker, [Symbol.asyncDispose]: dispose };
+  const pass = (ms: number) => {
+    nowMs += ms;
+    vi.advanceTimersByTime(ms);
+  };
+  return { storage, suspects, started, worker, pass, [Symbol.asyncDispose]: dispose };
 }
 
 async function survey({ storage, suspects }: Awaited<ReturnType<typeof begin>>) {
@@ -101,4 +107,27 @@ it("forgets what a survey has found when another node was first", async () => {
   begun.suspects.hint(ENDPOINT, 3);
   await expect.poll(() => begun.worker).toEqual({ reserved: 2, held: false });
   expect(begun.started).toEqual(["c"]);
+});
+
+it("asks for no worker while all rest for the rates of their keys, and for one when the first may start", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    await using begun = await begin(["a", "b"], { rate: { count: 1, periodMs: 60_000 } });
+    const { suspects, started, worker, pass } = begun;
+    await survey(begun);
+    await expect.poll(() => worker).toEqual({ reserved: 2, held: false });
+    expect(started).toEqual(["a"]);
+    for (let round = 0; round < 3; round++) {
+      expect(suspects.hint(ENDPOINT, 1)).toBe(false);
+      pass(10_000);
+    }
+    expect(worker.reserved).toBe(2);
+    // Another one has come that this node knows nothing of.
+    expect(suspects.hint(ENDPOINT, 2)).toBe(true);
+    await expect.poll(() => worker).toEqual({ reserved: 3, held: false });
+    pass(30_001);
+    await expect.poll(() => started).toEqual(["a", "b"]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

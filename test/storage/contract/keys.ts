@@ -267,8 +267,21 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     expect(taskIds(await claim(storage, { byKey, suspects: true }))).toEqual(["a0"]);
     expect(await claim(storage, { byKey })).toEqual([]);
     await endAttempt(storage, attempt("a0", { attempt: 3 }), lost);
-    expect(await claim(storage, { byKey, suspects: true })).toEqual([]);
+    expect(await claimAndLook(storage, { byKey, suspects: true, nowMs: NOW_MS + 10 })).toEqual({
+      tasks: [],
+      later: [{ endpoint: "work", inMs: OVER_MS - 10 }],
+    });
+    const busy = { ...byKey, concurrency: 1 };
     expect(await claim(storage, { byKey, nowMs: NOW_MS + OVER_MS })).toHaveLength(3);
+    const later = { suspects: true, nowMs: NOW_MS + 2 * OVER_MS };
+    expect(await claimAndLook(storage, { byKey: busy, ...later })).toEqual({
+      tasks: [],
+      later: [],
+    });
+    expect(await claimAndLook(storage, { byKey, ...later })).toMatchObject({
+      tasks: [{ task: { taskId: "a0" } }],
+      later: [],
+    });
   });
 
   it("holds to the rate and the number that may run, and says when only time is missing", async (storage) => {

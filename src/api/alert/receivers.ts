@@ -212,8 +212,9 @@ export function receiverHandlers(
       const receivers = await hosting.listWebhooks(key);
       const receiver = receivers.find((one) => one.webhookId === webhookId);
       checkSending(member, receiver ?? noDelivery(deliveryId));
-      const again = await hosting.redeliver({ ...deed(member.by, options), ...key, deliveryId });
-      return toDeliveryMessage(again ?? noDelivery(deliveryId));
+      const asked = { ...deed(member.by, options), ...key, deliveryId };
+      const found = (await hosting.redeliver(asked)) ?? noDelivery(deliveryId);
+      return found.outcome === "again" ? toDeliveryMessage(found.delivery) : notEnabled(found);
     },
   };
 
@@ -259,10 +260,7 @@ export function receiverHandlers(
    */
   function checkSending({ organizationId }: Member, { name, kind, disabled }: WebhookRecord): void {
     if (disabled !== undefined) {
-      throw problem(
-        "WEBHOOK_DISABLED",
-        `the receiver of alerts ${name} is disabled (${disabled.reason}): enable it first (tessera alert receiver update ${name} --enable)`,
-      );
+      notEnabled({ name, reason: disabled.reason });
     }
     if (kind === "mail") {
       const key = `organization ${organizationId}`;
@@ -270,6 +268,14 @@ export function receiverHandlers(
       options.mailLimiter.fail(key);
     }
   }
+}
+
+/** Throws WEBHOOK_DISABLED. */
+function notEnabled({ name, reason }: { readonly name: string; readonly reason: string }): never {
+  throw problem(
+    "WEBHOOK_DISABLED",
+    `the receiver of alerts ${name} is disabled (${reason}): enable it first (tessera alert receiver update ${name} --enable)`,
+  );
 }
 
 function faultOfKind(

@@ -222,15 +222,11 @@ export function webhookService(options: WebhookServiceOptions): ServiceImpl<type
 
     async redeliverWebhook({ deployment, deliveryId }, ctx) {
       const { key, by } = await findReadable(deployment, ctx);
-      const found = await hosting.getDelivery({ ...key, deliveryId });
-      const { webhookId } = found ?? noDelivery(deployment, deliveryId);
-      const all = await hosting.listWebhooks(key);
-      checkEnabled(
-        all.find((each) => each.webhookId === webhookId),
-        deployment,
-      );
-      const again = await hosting.redeliver({ ...deed(by, options), ...key, deliveryId });
-      return toDeliveryMessage(again ?? noDelivery(deployment, deliveryId));
+      const asked = { ...deed(by, options), ...key, deliveryId };
+      const found = (await hosting.redeliver(asked)) ?? noDelivery(deployment, deliveryId);
+      return found.outcome === "again"
+        ? toDeliveryMessage(found.delivery)
+        : notEnabled(deployment, found);
     },
   };
 }
@@ -300,12 +296,19 @@ export function faultOfAddress(text: string, policy: EgressPolicy): string | und
 /** Throws WEBHOOK_DISABLED: what is sent to it would wait. */
 function checkEnabled(webhook: WebhookRecord | undefined, deployment: string): void {
   if (webhook?.disabled !== undefined) {
-    const { name, disabled } = webhook;
-    throw problem(
-      "WEBHOOK_DISABLED",
-      `webhook ${name} is disabled (${disabled.reason}): enable it first (tessera webhook update ${deployment} ${name} --enable)`,
-    );
+    notEnabled(deployment, { name: webhook.name, reason: webhook.disabled.reason });
   }
+}
+
+/** Throws WEBHOOK_DISABLED. */
+function notEnabled(
+  deployment: string,
+  { name, reason }: { readonly name: string; readonly reason: string },
+): never {
+  throw problem(
+    "WEBHOOK_DISABLED",
+    `webhook ${name} is disabled (${reason}): enable it first (tessera webhook update ${deployment} ${name} --enable)`,
+  );
 }
 
 /** Throws ACCESS_DENIED. */

@@ -73,6 +73,11 @@ export interface DeliveryAnswer {
   readonly error: string;
 }
 
+/** What became of a delivery that was to be sent again: to a disabled webhook it is not. */
+export type Redelivered =
+  | { readonly outcome: "again"; readonly delivery: DeliveryRecord }
+  | { readonly outcome: "disabled"; readonly name: string; readonly reason: string };
+
 /** `waiting` for its next attempt, `delivered`, or given up. */
 export type DeliveryState = "waiting" | "delivered" | "failed";
 
@@ -228,7 +233,7 @@ export interface WebhookStorage {
   /** Has a delivery sent again from its first attempt; undefined where it or its webhook is gone. */
   redeliver(
     parameters: Deed & DeploymentKey & { readonly deliveryId: string },
-  ): Promise<DeliveryRecord | undefined>;
+  ): Promise<Redelivered | undefined>;
 
   /** Lists deliveries, newest first, of a webhook, of a task, or of all. */
   listDeliveries(

@@ -10,6 +10,7 @@ import type {
   DeliveryState,
   EndedTask,
   ReceiverKind,
+  Redelivered,
   TakenDelivery,
 } from "../../hosting/webhooks.ts";
 import { record } from "../accounts/audit.ts";
@@ -96,14 +97,15 @@ export function* addTestDelivery(
 
 export function* redeliver(
   parameters: Parameters<HostingStorage["redeliver"]>[0],
-): Operation<DeliveryRecord | undefined> {
+): Operation<Redelivered | undefined> {
   const { organizationId, deploymentId, deliveryId } = parameters;
   yield* lockOrganization(organizationId);
   // The node that sends it now has another claim, and records nothing.
   const [delivery] = yield* query<{ webhook_id: string }>(
     `UPDATE webhook_deliveries SET state = 0, attempts = 0, next_at_ms = -1, claim = ''
      WHERE organization_id = ? AND deployment_id = ? AND delivery_id = ? AND webhook_id IN (
-       SELECT webhook_id FROM webhooks WHERE organization_id = ? AND deployment_id = ?)
+       SELECT webhook_id FROM webhooks
+       WHERE organization_id = ? AND deployment_id = ? AND disabled_at_ms IS NULL)
      RETURNING webhook_id`,
     organizationId,
     deploymentId,
@@ -121,7 +123,16 @@ export function* redeliver(
           delivery.webhook_id,
         );
   if (webhook === undefined) {
-    return undefined;
+    const [disabled] = yield* query<{ name: string; reason: string | null }>(
+      `SELECT w.name, w.disabled_reason AS reason FROM webhook_deliveries d JOIN webhooks w
+         ON w.deployment_id = d.deployment_id AND w.webhook_id = d.webhook_id
+       WHERE d.organization_id = ? AND d.deployment_id = ? AND d.delivery_id = ?`,
+      organizationId,
+      deploymentId,
+      deliveryId,
+    );
+    const { name = "", reason } = disabled ?? {};
+    return disabled && { outcome: "disabled", name, reason: reason ?? "" };
   }
   yield* record(parameters, organizationId, {
     action: actionOf(parameters, "redeliver"),
@@ -129,7 +140,8 @@ export function* redeliver(
     subject: webhook.name,
     details: { delivery: deliveryId },
   });
-  return yield* getDelivery(parameters);
+  const changed = yield* getDelivery(parameters);
+  return changed && { outcome: "again", delivery: changed };
 }
 
 export function* getDelivery({

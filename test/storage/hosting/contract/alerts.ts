@@ -212,9 +212,8 @@ export function alertsContract(it: It): void {
     });
     const again = { ...platform.deed(), ...rules.key, deliveryId };
     expect(await hosting.redeliver(again)).toMatchObject({
-      state: "waiting",
-      answers,
-      attempts: 0,
+      outcome: "again",
+      delivery: { state: "waiting", answers, attempts: 0 },
     });
     expect(await take("second")).toMatchObject([{ deliveryId, url, body: taken?.body }]);
     const [event] = await platform.audit(rules.key.organizationId);

@@ -440,6 +440,8 @@ export function webhooksContract(it: It): void {
     const gone = { state: "failed", pausesMs: [0], disable: "it answered 410" } as const;
     await hooks.record(taken as TakenDelivery, gone);
     await hooks.end("c");
+    const again = { ...platform.deed(), ...hooks.key, deliveryId: "a-all" };
+    expect(await hosting.redeliver(again)).toMatchObject({ outcome: "disabled", name: "all" });
     expect(await hooks.take()).toEqual([]);
     expect(await hosting.listWebhooks(hooks.key)).toMatchObject([
       { disabled: { reason: "it answered 410" }, waiting: 1 },
@@ -471,8 +473,8 @@ export function webhooksContract(it: It): void {
     expect(tested).toMatchObject({ deliveryId: "test-1", end: undefined, body: "{}" });
     const again = { ...hooks.key, deliveryId: "a-all" };
     expect(await hosting.redeliver({ ...platform.deed(), ...again })).toMatchObject({
-      state: "waiting",
-      attempts: 0,
+      outcome: "again",
+      delivery: { state: "waiting", attempts: 0 },
     });
     // A second claim of it: whoever had it records nothing.
     expect(await hooks.record(taken as TakenDelivery)).toBe(false);

@@ -6,6 +6,7 @@ import type { TaskQuestion } from "../../queue/tasks.ts";
 import { streamedBodies } from "../../server/http/streamed-bodies.ts";
 import { noteTask, originOf, tokenIdOf } from "../../server/rpc/engine/caller.ts";
 import { deploymentOf, locatedOf } from "../../server/rpc/interceptors/access.ts";
+import { noteEndpoint } from "../../server/rpc/interceptors/count.ts";
 import { toArgumentsMessage, toFileMessage } from "./arguments.ts";
 import { listTasks } from "./list.ts";
 import {
@@ -78,6 +79,7 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
       noteReplay(ctx);
     }
     noteTask(ctx, task);
+    noteEndpoint(ctx, task.endpoint);
     return toTaskMessage(task, deployment.name, await deployment.tasks.place(task));
   },
 

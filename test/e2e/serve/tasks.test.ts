@@ -1,4 +1,7 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TaskService } from "../../../gen/tessera/v1/task_pb.js";
 import { Gate } from "./gate.ts";
 import { refusal } from "./refusal.ts";
 import { type Served, type Shown, serve } from "./served.ts";
@@ -288,6 +291,22 @@ describe("retry", () => {
     expect((await served.result("sum", again.task_id)).json).toBe(42);
     expect(await served.status("sum", again.task_id)).toMatchObject({ retry_of: id });
     expect(await served.status("sum", id)).toMatchObject({ status: "success", retry_of: null });
+  });
+
+  it("is counted as a call of its endpoint, whether the caller names that or not", async () => {
+    const counted = async (): Promise<number> => {
+      const { text } = await served.get("/metrics");
+      const lines =
+        /^tessera_requests_total\{(?=[^}]*code="ok")(?=[^}]*endpoint="sum")[^}]*\} (\d+)$/gm;
+      return [...text.matchAll(lines)].reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    const id = await served.submit("sum", { numbers: [1] });
+    await served.result("sum", id);
+    const before = await counted();
+    await served.fetch(`/sum/retry?task_id=${id}`, { method: "POST" });
+    const transport = createConnectTransport({ baseUrl: served.origin, httpVersion: "1.1" });
+    await createClient(TaskService, transport).retryTask({ taskId: id });
+    expect(await counted()).toBe(before + 2);
   });
 
   it("gives the same new task again for the same key, and 409 for another task", async () => {

@@ -1,19 +1,20 @@
 /**
  * Metrics of calls: counts which endpoint of a deployment was called, over
  * which protocol, with which outcome and how long it took. It only observes: it
- * neither delays a call nor changes its answer. Requests about tasks or endpoints are
- * not counted: otherwise an open page would raise the number of calls that it shows,
+ * neither delays a call nor changes its answer. A retry by hand is a call, for it submits a
+ * task. Other requests about tasks or endpoints are not counted: otherwise an open page would raise the number of calls that it shows,
  * and a caller who waits for a task would raise the duration of calls.
  *
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
  */
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type {
-  ContextValues,
-  Interceptor,
-  StreamRequest,
-  StreamResponse,
+import {
+  type ContextValues,
+  createContextKey,
+  type Interceptor,
+  type StreamRequest,
+  type StreamResponse,
 } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { EndpointService } from "../../../../gen/tessera/v1/endpoint_pb.js";
@@ -28,13 +29,22 @@ import { isLocated, locatedOf } from "./access.ts";
 
 type Next = ReturnType<Interceptor>;
 
-/** The methods that call an endpoint. Requests to mounted servers are counted in `mounted.ts`. */
+/** The methods that call an endpoint, or submit tasks. Requests to mounted servers are counted in `mounted.ts`. */
 const CALLS: ReadonlySet<DescMethod> = new Set([
   EndpointService.method.callEndpoint,
   EndpointService.method.streamEndpoint,
   TaskService.method.submitTask,
   TaskService.method.submitTasks,
+  TaskService.method.retryTask,
 ]);
+
+/** The endpoint that a call turned out to be for, where its request need not name one: a retry. */
+const calledEndpoint = createContextKey("", { description: "the endpoint of the retried task" });
+
+/** The call submits a task of this endpoint. */
+export function noteEndpoint({ values }: { readonly values: ContextValues }, name: string): void {
+  values.set(calledEndpoint, name);
+}
 
 /** A call until it is counted. */
 class CountedCall implements EndListener {
@@ -56,7 +66,8 @@ class CountedCall implements EndListener {
   count(code: string): void {
     const { protocol, atMs } = arrivalOf(this.#values);
     const seconds = (performance.now() - atMs) / 1_000;
-    const endpoint = this.#deployment.find(this.endpoint)?.name ?? "";
+    const named = this.endpoint || this.#values.get(calledEndpoint);
+    const endpoint = this.#deployment.find(named)?.name ?? "";
     this.#deployment.metrics?.requestFinished(endpoint, { protocol, code, seconds });
   }
 }

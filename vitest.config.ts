@@ -64,7 +64,10 @@ const CORE = [
 /** The core programs whole. */
 const SERVE = ["test/e2e/serve/**/*.test.ts", "test/e2e/start/first.test.ts"];
 
-/** All whole programs: faults, browsers, clients in other languages, BentoML, what is shipped. */
+/** The platform whole, by its command line and its metrics. */
+const PLATFORM = ["test/e2e/{cli,metrics}/**/*.test.ts"];
+
+/** All other whole programs: faults, browsers, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({
@@ -94,7 +97,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "e2e", include: PROGRAMS, exclude: SERVE },
+        test: { name: "platform", include: PLATFORM, isolate: false },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: PROGRAMS, exclude: [...SERVE, ...PLATFORM] },
       },
       {
         extends: true,

@@ -8,6 +8,7 @@ import { Problem } from "../../errors.ts";
 import { raceAbort, within } from "../../time/race.ts";
 import { SingleFlight } from "../../time/single-flight.ts";
 import { Timer } from "../../time/timer.ts";
+import { DEFAULT_STATEMENT_TIMEOUT_MS } from "../postgres/connection.ts";
 import { statement } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
 import { cellUnavailable, DatabaseAway, unavailable } from "../unavailable.ts";
@@ -17,8 +18,11 @@ import { lookAfter } from "./mirror.ts";
 /** Interval at which a node looks after each cell. */
 const LOOK_INTERVAL_MS = 1_000;
 
-/** How long a cell may take to answer a look: less than a statement may, for all claims wait meanwhile. */
-const LOOK_TIMEOUT_MS = 3_000;
+/**
+ * How long a cell may take to answer a look, which is several statements: as long as one of them may, for
+ * claims wait meanwhile. One whose disk or machine is slow is not away.
+ */
+const LOOK_TIMEOUT_MS = DEFAULT_STATEMENT_TIMEOUT_MS;
 
 /** What became of a cell, for the log. */
 export type CellChange =

@@ -49,7 +49,7 @@ export class Backends implements AsyncDisposable {
   }
 
   postgres(): Promise<Postgres> {
-    this.#postgres ??= this.#startPostgres();
+    this.#postgres ??= this.startPostgres();
     return this.#postgres;
   }
 
@@ -75,7 +75,8 @@ export class Backends implements AsyncDisposable {
     return { url: `redis://127.0.0.1:${port}`, version, pid: program.pid };
   }
 
-  async #startPostgres(): Promise<Postgres> {
+  /** A further server, beside the one that contenders share. */
+  async startPostgres(): Promise<Postgres> {
     const server = this.#stack.use(await startPostgres({ durable: true }));
     const url = (database: string): string => {
       const address = new URL(server.url);

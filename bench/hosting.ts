@@ -2,7 +2,7 @@
  * A platform node for benchmarks: with as many deployments of the no-op service
  * as the third argument says, on the database and the data folder of the first
  * two. With `remote` as the fourth one, workers that join run the first
- * deployment. Prints its port, and a token with which they join.
+ * deployment. Prints its port, and a token with which they join. `TESSERA_CELLS` is as of a node.
  */
 import { fileURLToPath } from "node:url";
 import { startPlatform } from "../src/app/start.ts";
@@ -15,7 +15,7 @@ import { readStartConfig } from "../src/config/start.ts";
 const [database = "", data = "", deployments = "1", place] = process.argv.slice(2);
 const { config, secrets } = readStartConfig(
   { port: "0", data, logLevel: "warn" },
-  { DATABASE_URL: database },
+  { DATABASE_URL: database, TESSERA_CELLS: process.env.TESSERA_CELLS },
 );
 const platform = await startPlatform(config, secrets);
 process.once("SIGTERM", () => void platform.stop().then(() => process.exit()));

@@ -8,6 +8,7 @@ import { PostgresStorage } from "../src/storage/postgres/storage.ts";
 import { SqliteStorage } from "../src/storage/sqlite/storage.ts";
 import { Backends } from "./backends.ts";
 import { benchBulk } from "./bulk.ts";
+import { benchCells } from "./cells.ts";
 import { benchFill } from "./fill.ts";
 import { benchIdle } from "./idle.ts";
 import { benchLifecycles } from "./lifecycles.ts";
@@ -189,6 +190,17 @@ for (const name of figures) {
       await benchStatements(
         backends,
         { rounds: number("rounds", 5, 1), batches: quick ? 40 : 120, against },
+        write,
+      );
+      break;
+    case "cells":
+      await benchCells(
+        backends,
+        {
+          rounds: number("rounds", 5, 1),
+          seconds: number("seconds", 5, 2),
+          perSecond: quick ? 100 : 500,
+        },
         write,
       );
       break;

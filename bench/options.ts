@@ -17,6 +17,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   sleeping: "a node with 1,000 deployments at rest",
   scrapes: "what callers wait longer while a Prometheus reads",
   statements: "what a task costs a Postgres, by the size of batches",
+  cells: "what a task costs with tasks in one, two or three cells",
 };
 
 const DATABASES = ["sqlite", "postgres"];

@@ -9,6 +9,9 @@ import { artifactOf, HOUR_MS, type HostingPlatform } from "../fixtures.ts";
 
 const DEPLOYMENT_ID = "summarizer-id";
 
+/** How the ids of tasks begin that schedules fire: with cells, they are home's. */
+export const FIRED = "fired";
+
 function scheduleOf(platform: HostingPlatform, rest: Partial<NewSchedule> = {}): NewSchedule {
   return {
     name: "nightly",
@@ -56,7 +59,7 @@ async function made(platform: HostingPlatform, rest: Partial<NewSchedule> = {}) 
 
 function taskAt(platform: HostingPlatform, atMs: number, rest: Partial<NewTask> = {}): NewTask {
   const { nowMs } = platform;
-  return newTask(platform.newId("task"), {
+  return newTask(platform.newId(FIRED), {
     deploymentId: DEPLOYMENT_ID,
     endpoint: "summarize_batch",
     createdAtMs: nowMs,

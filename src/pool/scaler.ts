@@ -102,9 +102,18 @@ export function decide(
   };
 }
 
-/** The state after a worker was evicted: it is not kept. */
+/**
+ * The state after a worker was evicted, which was idle: it is not kept, and does not come back for a load
+ * that was there before. What runs or waits asks for it.
+ */
 export function evicted(state: ScalerState): ScalerState {
-  return { ...state, neededAtMs: state.neededAtMs.slice(0, -1) };
+  const past = new Map(
+    [...state.past].map(([name, load]) => [
+      name,
+      { ...load, meanLoad: 0, recentRate: 0, longRate: 0 },
+    ]),
+  );
+  return { ...state, past, neededAtMs: state.neededAtMs.slice(0, -1) };
 }
 
 /** The most workers that an endpoint may ask for. */

@@ -189,4 +189,18 @@ describe("the number of workers", () => {
     const running = [{ ...idle, running: 3 }];
     expect(decide(asked.state, running, { ...rests, startable: 2 }).workers).toBe(3);
   });
+
+  it("asks for no worker that was evicted because calls or tasks came before", () => {
+    const rests = { ...FACTS, min: 0, max: 4, nowMs: 2_000, startable: 0 };
+    const called: EndpointLoad = { ...idle, name: "say", kind: "api" };
+    const before = [
+      { ...called, running: 1 },
+      { ...idle, due: 9 },
+    ];
+    const { state } = decide(firstState(1, 0), before, { ...rests, nowMs: 1_000 });
+    const after = [called, { ...idle, started: 9 }];
+    expect(decide(state, after, rests).workers).toBeGreaterThan(0);
+    expect(decide(evicted(state), after, rests).workers).toBe(0);
+    expect(decide(evicted(state), [{ ...called, waiting: 1 }, idle], rests).workers).toBe(1);
+  });
 });

@@ -17,7 +17,7 @@ import { type ModelSource, type PinnedSource, pinSource } from "./source.ts";
 
 /** Imports that one node does at a time. */
 const MAX_PARALLEL_IMPORTS = 4;
-/** Interval at which a node that has room looks for imports. */
+/** Interval at which a node that has room looks for imports, once for all that it may do. */
 const IMPORT_POLL_INTERVAL_MS = 1_000;
 /** Interval of reports: what a killed node has stored since the last one is fetched again. */
 const IMPORT_REPORT_INTERVAL_MS = 1_000;
@@ -49,43 +49,74 @@ interface ImporterOptions {
 /** Starts to import; dispose of the result to give up what is under way. */
 export function startImporter(options: ImporterOptions): AsyncDisposable {
   const stopping = new AbortController();
+  const { signal } = stopping;
   const failed = (err: unknown): void =>
     options.log.error({ err }, "models that wait to be imported could not be looked for");
   const slots = new ImportSlots();
-  const look = () => importWaiting(options, stopping.signal, slots);
-  const timers = Array.from(
-    { length: MAX_PARALLEL_IMPORTS },
-    () => new Timer(IMPORT_POLL_INTERVAL_MS, look, failed),
-  );
+  const runs = new Set<Promise<void>>();
+  const look = async (): Promise<void> => {
+    while (runs.size < MAX_PARALLEL_IMPORTS && !signal.aborted) {
+      const job = await claimNext(options, slots);
+      if (job === undefined) {
+        return;
+      }
+      const run: Promise<void> = importFrom(job, options, signal, slots)
+        .catch(failed)
+        .finally(() => runs.delete(run));
+      runs.add(run);
+    }
+  };
+  const timer = new Timer(IMPORT_POLL_INTERVAL_MS, look, failed);
   return {
     async [Symbol.asyncDispose]() {
       stopping.abort();
-      await Promise.all(timers.map((timer) => timer[Symbol.asyncDispose]()));
+      await timer[Symbol.asyncDispose]();
+      await Promise.all(runs);
     },
   };
 }
 
-/** Does all imports that wait and have a slot, one after the other. */
-export async function importWaiting(
+/** Does all imports that wait, one after the other. */
+export async function importWaiting(options: ImporterOptions, signal: AbortSignal): Promise<void> {
+  const slots = new ImportSlots();
+  await importFrom(await claimNext(options, slots), options, signal, slots);
+}
+
+/** Does this import, and those that wait and have a slot after it. */
+async function importFrom(
+  first: ClaimedImport | undefined,
   options: ImporterOptions,
   signal: AbortSignal,
-  slots = new ImportSlots(),
+  slots: ImportSlots,
 ): Promise<void> {
-  const { hosting, now, newId, claimMs = IMPORT_CLAIM_MS } = options;
-  while (!signal.aborted) {
-    const claim = newId();
-    const job = await slots.take((without) =>
-      hosting.takeImport({ claim, without, nowMs: now(), ttlMs: claimMs }),
-    );
-    if (job === undefined) {
-      return;
-    }
+  const { claimMs = IMPORT_CLAIM_MS } = options;
+  let next = first;
+  while (next !== undefined) {
+    const { job, claim } = next;
     try {
       await importOne(job, { ...options, claimMs, claim, signal });
     } finally {
       slots.give(job);
     }
+    next = signal.aborted ? undefined : await claimNext(options, slots);
   }
+}
+
+interface ClaimedImport {
+  readonly job: ModelImport;
+  readonly claim: string;
+}
+
+/** Claims the next import that waits and has a slot. */
+async function claimNext(
+  { hosting, now, newId, claimMs = IMPORT_CLAIM_MS }: ImporterOptions,
+  slots: ImportSlots,
+): Promise<ClaimedImport | undefined> {
+  const claim = newId();
+  const job = await slots.take((without) =>
+    hosting.takeImport({ claim, without, nowMs: now(), ttlMs: claimMs }),
+  );
+  return job && { job, claim };
 }
 
 /** The imports of a node, of which those of one organization leave room for others. */

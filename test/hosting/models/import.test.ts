@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createModelIndex, verifyModelIndex } from "../../../src/artifacts/model-index.ts";
 import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
 import { keepHouse } from "../../../src/hosting/housekeeping.ts";
@@ -13,6 +13,7 @@ import { modelSources } from "../../../src/hosting/models/sources.ts";
 import { FolderBlobStore } from "../../../src/storage/blobs/folder.ts";
 import { SqliteStorage } from "../../../src/storage/sqlite/storage.ts";
 import { createIdSource } from "../../../src/tasks/id.ts";
+import { Timer } from "../../../src/time/timer.ts";
 import { FakeHub } from "./hub.ts";
 import { refusalOf } from "./refusal.ts";
 
@@ -137,6 +138,15 @@ describe("an import of a model", () => {
     const contents = await setting.contents(ready?.digest ?? "");
     expect([...contents.keys()]).toEqual(["config.json", "sub/weights.safetensors"]);
     expect(contents.get("sub/weights.safetensors")).toEqual(FILES["sub/weights.safetensors"]);
+  });
+
+  it("asks once in a round where nothing waits, however many imports it may do", async () => {
+    await using setting = await Setting.open({ weights: "" });
+    using takeImport = vi.spyOn(setting.storage.hosting, "takeImport");
+    using pauseMs = vi.spyOn(Timer.prototype, "pauseMs").mockReturnValueOnce(0);
+    await using _ = startImporter(setting.options);
+    await expect.poll(() => pauseMs.mock.calls.length).toBe(2);
+    expect(takeImport).toHaveBeenCalledTimes(1);
   });
 
   it("leaves a slot to others, whatever one organization imports", async () => {

@@ -5,12 +5,19 @@ import { compress } from "./compress.ts";
 
 const FOLDER = "dist/docs";
 
+/** A tenth of the package. */
+const READ_BY_FEW = [
+  "decisions/**",
+  "assets/decisions_*",
+  "{,assets/}{changelog,benchmarks-history}.*",
+];
+
 export async function buildDocumentation(): Promise<void> {
   await build("docs");
   copyFileSync("src/console/app/favicon.svg", `${FOLDER}/favicon.svg`);
   // Every browser takes it; a second encoding would only make the package larger, as would a second
-  // copy of the decisions, a tenth of the package, which few people read.
-  compress(FOLDER, ["gz"], ["decisions/**", "assets/decisions_*"]);
+  // copy of what few people read, and of what is hardly smaller for it: VitePress's small first scripts.
+  compress(FOLDER, ["gz"], [...READ_BY_FEW, "**/*.lean.js"]);
 }
 
 if (import.meta.main) {

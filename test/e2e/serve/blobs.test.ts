@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { generate } from "../../fixtures/services/serve/files.ts";
 import { TestBucket } from "../../storage/blobs/bucket.ts";
-import { ask, databaseUrl } from "../../storage/postgres/databases.ts";
+import { ask, newDatabase } from "../../storage/postgres/databases.ts";
 import { TestFolder } from "../../storage/sqlite/databases.ts";
 import { refusal } from "./refusal.ts";
 import { type Shown, serve } from "./served.ts";
@@ -24,7 +24,7 @@ interface Digested {
 
 describe("two nodes on one Postgres", () => {
   it("share the files of tasks, and keep those of calls to themselves", async () => {
-    const database = await databaseUrl();
+    const database = await newDatabase();
     await using one = await serve("files", { database });
     await using other = await serve("files", { database });
     const chunks = async () => {

@@ -19,20 +19,22 @@ function rate(
 const bare = (text: string) => text.replaceAll(/[\u2068\u2069]/g, "");
 
 describe("the charts of a service's own metrics", () => {
-  it("have the six label sets with the highest values as lines, by name", () => {
+  it("have a line for each label set, the highest first, and their colours by name", () => {
     const series = [5, 1, 8, 3, 7, 2, 9, 6].map((value) => {
       return rate({ endpoint: "read", model: `m${value}` }, value, "NaN");
     });
     const [chart] = ownCharts([TOKENS], { series, leftOut: { tokens_total: 4 } });
     const names = chart?.lines.map(({ name }) => bare(name));
-    expect(names).toEqual(["m3", "m5", "m6", "m7", "m8", "m9"].map((model) => `model=${model}`));
-    expect(chart?.lines[0]?.values).toEqual([3, null]);
-    expect(new Set(chart?.lines.map(({ colour }) => colour)).size).toBe(6);
-    expect([chart?.more, chart?.leftOut]).toEqual([2, 4]);
+    expect(names).toEqual([9, 8, 7, 6, 5, 3, 2, 1].map((model) => `model=m${model}`));
+    expect(chart?.lines[0]?.values).toEqual([9, null]);
+    const looks = chart?.lines.map(({ colour, dashes }) => `${colour} ${dashes}`) ?? [];
+    expect(looks.slice(0, 6)).toEqual([6, 5, 4, 3, 2, 1].map((line) => `--line-${line} 0`));
+    expect(looks.slice(6)).toEqual(["--line-2 1", "--line-1 1"]);
+    expect(chart?.leftOut).toBe(4);
   });
 
   it("have no lines where nothing was counted, and one where there is one label set", () => {
-    expect(ownCharts([TOKENS], {})).toMatchObject([{ name: "tokens_total", lines: [], more: 0 }]);
+    expect(ownCharts([TOKENS], {})).toMatchObject([{ name: "tokens_total", lines: [] }]);
     const [chart] = ownCharts([TOKENS], { series: [rate({ endpoint: "read" }, 1)] });
     expect(chart?.lines.map(({ name }) => name)).toEqual(["increase"]);
   });
@@ -44,6 +46,25 @@ describe("the charts of a service's own metrics", () => {
     expect(chart?.numbers).toEqual([["35", "in total"]]);
   });
 
+  it("say in the legend what the lines are sorted by", () => {
+    const cases = [
+      ["METRIC_KIND_COUNTER", "STATISTIC_RATE", ["40 in total", "20 in total"]],
+      ["METRIC_KIND_GAUGE", "STATISTIC_AVERAGE", ["2 on average", "1 on average"]],
+      ["METRIC_KIND_HISTOGRAM", "STATISTIC_P95", ["3 at its peak", "2 at its peak"]],
+    ] as const;
+    for (const [kind, statistic, summaries] of cases) {
+      const series = [
+        [0, 2],
+        [1, 3],
+      ].map((values, index): MetricSeriesJson => {
+        return { name: "size", statistic, labels: { part: `${index}` }, values };
+      });
+      const [chart] = ownCharts([{ name: "size", kind }], { series, step: "10s" });
+      expect(chart?.lines.map(({ summary }) => summary)).toEqual(summaries);
+      expect(chart?.lines.map(({ name }) => bare(name))).toEqual(["part=1", "part=0"]);
+    }
+  });
+
   it("show percentiles of one label set, and the 95th of several", () => {
     const score = (endpoint: string): MetricSeriesJson[] =>
       (["STATISTIC_P50", "STATISTIC_P95", "STATISTIC_P99"] as const).map((statistic, index) => {
@@ -52,12 +73,16 @@ describe("the charts of a service's own metrics", () => {
     const declared: ServiceMetricJson[] = [{ name: "score", kind: "METRIC_KIND_HISTOGRAM" }];
     const [one] = ownCharts(declared, { series: score("read") });
     expect(one?.lines.map(({ values }) => values)).toEqual([[0], [1], [2]]);
+    expect(one?.numbers.map(([value, words]) => `${value} ${words}`)).toEqual([
+      ...["0 usual p50", "1 usual p95, peak 1"],
+    ]);
     const [several] = ownCharts(declared, { series: [...score("read"), ...score("write")] });
     expect(several?.lines.map(({ name, values }) => [bare(name), values])).toEqual([
       ["endpoint=read", [1]],
       ["endpoint=write", [1]],
     ]);
     expect(several?.detail).toBe("Histogram: p95");
+    expect(several?.numbers).toEqual([["1", "peak p95"]]);
   });
 
   it("continue over a change of the metric, and tell what the newest revision does not declare", () => {

@@ -29,10 +29,10 @@ it("who used something has a line over all days, most of it first", () => {
   expect(days).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
   const used = usedBy(ANSWER, "token", "run_seconds");
   expect(used.map(({ name }) => name)).toEqual(["batch", "without a token", "2"]);
-  const lines = linesOf(used, days, { measure: "run_seconds", format: (value) => `${value} s` });
+  const lines = linesOf(used, days, "run_seconds");
   expect(lines).toMatchObject([
-    { name: "batch", summary: "6.5 s in total", values: [1.5, 0, 5] },
-    { name: "without a token", summary: "4 s in total", values: [4, 0, 0] },
+    { name: "batch", values: [1.5, 0, 5] },
+    { name: "without a token", values: [4, 0, 0] },
   ]);
   expect(usedBy(ANSWER, "token", "pages").map(({ name }) => name)).toEqual([
     ...["2", "batch", "without a token"],

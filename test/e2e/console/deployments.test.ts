@@ -192,7 +192,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.go(`/o/acme/deployments/echo/metrics?from=1000&to=2000000`);
     await page.getByText("metrics are kept for 7 days").first().waitFor();
     await person.go("/o/acme");
-    await page.getByRole("heading", { name: "Calls and tasks, last hour" }).waitFor();
+    await page.getByRole("heading", { name: /^Calls and tasks, last (hour|\d+ min)$/ }).waitFor();
     await calls.locator("canvas").waitFor();
     await person.isSound({ answers: [400] });
     await person.picture("overview-charts");

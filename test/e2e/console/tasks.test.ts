@@ -456,7 +456,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await failed.waitFor({ timeout: 30_000 });
     const numbers = page.locator(".numbers > div");
     for (const [name, text] of [
-      ["Success", /per minute$/],
+      ["Success", /Success \(1 h\)\d+$/],
       ["Failure", /Failure \(1 h\)[1-9]/],
       ["Run time", /p50p95.+p99./],
     ] as const) {

@@ -6,6 +6,8 @@ export interface Line {
   readonly name: string;
   /** A variable of the style sheet. */
   readonly colour: string;
+  /** It is dashed, in one of several ways: none at 0. */
+  readonly dashes?: number;
   /** What the legend says of it while nothing is pointed at. Default: its latest value. */
   readonly summary?: string;
   /** One for each time; null where nothing was measured. */
@@ -26,8 +28,25 @@ export function latest(values: Line["values"], format: Format): string {
   return value === undefined || value === null ? "none" : format(value);
 }
 
+/** The median of the values: one second that was slow does not change it. */
+export function usual(values: Line["values"], format: Format): string {
+  const known = values.filter((value) => value !== null).sort((one, other) => one - other);
+  const middle = known[Math.floor(known.length / 2)];
+  return middle === undefined ? "none" : format(middle);
+}
+
 /** The highest value, as text. */
 export function highest(values: Line["values"], format: Format): string {
   const most = values.reduce((one, other) => Math.max(one ?? other ?? 0, other ?? one ?? 0), null);
   return most === null ? "none" : format(most);
 }
+
+/** A line that lies exactly on earlier ones is dashed, so that each is seen. */
+export const toldApart = (lines: readonly Line[]): readonly Line[] =>
+  lines.map((line, index) => {
+    const below = lines.slice(0, index).filter(({ values }) => isSame(values, line.values));
+    return { ...line, dashes: Math.max(line.dashes ?? 0, below.length) };
+  });
+
+const isSame = (one: Line["values"], other: Line["values"]): boolean =>
+  one.length === other.length && one.every((value, index) => value === other[index]);

@@ -2,8 +2,10 @@
  * Lines over time: the numbers are below on hover, and in a table for screen readers. A chart is
  * drawn when it comes near the view, because a service may have fifty.
  */
-import { useEffect, useId, useRef } from "react";
+import { useEffect, useId, useMemo, useRef, useState } from "react";
 import type UPlot from "uplot";
+import { Button } from "../../ui/button.tsx";
+import { toldApart } from "../../ui/line.ts";
 import type { ChartNumber } from "./own-lines.ts";
 import { dataOf, HEIGHT_PX, isDrawn, type Plotted, plotIn, shown } from "./plot.ts";
 import "./chart.css";
@@ -14,10 +16,13 @@ const NEAR_PX = 400;
 /** Rows of the table for screen readers. */
 const MAX_ROWS = 24;
 
+/** As many lines are told apart at a glance: the button below has the others. */
+const MAX_LINES = 6;
+
 interface ChartProps extends Plotted {
   readonly title: string;
-  /** What is measured, in a sentence. */
-  readonly help?: string;
+  /** What it is called in the service, where its title is a sentence. */
+  readonly name?: string | undefined;
   /** What the lines are, and in which unit. */
   readonly detail?: string;
   /** What is not in the chart. */
@@ -30,14 +35,23 @@ interface ChartProps extends Plotted {
 }
 
 export function Chart(props: ChartProps) {
-  const { title, help, detail, note, times, lines, format, numbers = [], marks } = props;
+  const { title, name, detail, note, times, lines: all, format, numbers = [], marks } = props;
   const { empty = "Nothing was measured in this time.", zero = "It was 0 all the time." } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(undefined);
-  const latest = useRef(props);
-  latest.current = props;
-  const names = [...lines, ...(marks ?? [])].map(({ name }) => name).join("\n");
+  const [isAllShown, setAllShown] = useState(false);
+  const present = useMemo(() => all.filter((line) => isDrawn([line])), [all]);
+  const lines = useMemo(
+    () => toldApart(isAllShown ? present : present.slice(0, MAX_LINES)),
+    [present, isAllShown],
+  );
+  const latest = useRef<Plotted>(props);
+  latest.current = { ...props, lines };
+  const drawn = [
+    ...lines.map((line) => `${line.dashes} ${line.colour} ${line.name}`),
+    ...(marks ?? []).map((mark) => mark.name),
+  ].join("\n");
   // biome-ignore lint/correctness/useExhaustiveDependencies: other lines are another plot
   useEffect(() => {
     const element = box.current;
@@ -63,19 +77,27 @@ export function Chart(props: ChartProps) {
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [names]);
+  }, [drawn]);
   const { isDaily } = props;
   useEffect(
     () => plot.current?.setData(dataOf({ times, lines, isDaily })),
     [times, lines, isDaily],
   );
-  const isEmpty = !isDrawn(lines);
-  const isZero = lines.some(({ values }) => values.some((value) => value === 0));
+  const isEmpty = lines.length === 0;
+  const isZero = all.some(({ values }) => values.some((value) => value === 0));
   return (
-    <section className="chart card" aria-labelledby={id}>
+    <section className="chart card" aria-labelledby={name === undefined ? id : `${id} ${id}-name`}>
       <h3 id={id}>{title}</h3>
-      {help && <p>{help}</p>}
-      {detail !== undefined && <p className="secondary">{detail}</p>}
+      {(name ?? detail) !== undefined && (
+        <p className="secondary">
+          {name !== undefined && (
+            <>
+              <code id={`${id}-name`}>{name}</code> ·{" "}
+            </>
+          )}
+          {detail}
+        </p>
+      )}
       {isEmpty ? (
         <p className="secondary">{isZero ? zero : empty}</p>
       ) : (
@@ -91,6 +113,11 @@ export function Chart(props: ChartProps) {
         )
       )}
       <div ref={box} className={isEmpty ? "plot empty-plot" : "plot"} aria-hidden="true" />
+      {present.length > lines.length && (
+        <Button className="chart-all" onClick={() => setAllShown(true)}>
+          Show all {present.length}
+        </Button>
+      )}
       {note !== undefined && <p className="secondary">{note}</p>}
       {!isEmpty && (
         <div className="hidden">
@@ -99,9 +126,9 @@ export function Chart(props: ChartProps) {
             <thead>
               <tr>
                 <th scope="col">Time</th>
-                {lines.map(({ name }) => (
-                  <th key={name} scope="col">
-                    {name}
+                {lines.map((line) => (
+                  <th key={line.name} scope="col">
+                    {line.name}
                   </th>
                 ))}
               </tr>
@@ -110,8 +137,8 @@ export function Chart(props: ChartProps) {
               {rowsOf(times).map((index) => (
                 <tr key={times[index]}>
                   <th scope="row">{new Date((times[index] ?? 0) * 1_000).toLocaleString()}</th>
-                  {lines.map(({ name, values }) => (
-                    <td key={name}>{shown(values[index], format)}</td>
+                  {lines.map((line) => (
+                    <td key={line.name}>{shown(line.values[index], format)}</td>
                   ))}
                 </tr>
               ))}

@@ -5,7 +5,7 @@ import type {
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
-import { highest, type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
+import { highest, type Line, latest, numbersOf, totalOf, usual } from "../../ui/line.ts";
 import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
 import { Chart } from "./chart.tsx";
 import type { ChartNumber } from "./own-lines.ts";
@@ -18,12 +18,16 @@ interface Shown {
   readonly format: Format;
   readonly binary?: true;
   readonly isWhole?: true;
-  /** The name of a series, its statistic where it has several, what it is called, and its colour. */
+  /**
+   * The name of a series, its statistic where it has several, what it is called, its colour, and how
+   * it is dashed: what is wanted lies over what there is.
+   */
   readonly lines: readonly (readonly [
     series: string,
     statistic: string,
     label: string,
     colour: string,
+    dashes?: number,
   ])[];
   readonly metrics: readonly Metric[];
   /** The numbers that it is looked at for, from its lines, with what they are. */
@@ -38,10 +42,10 @@ const percentiles = (series: string): Shown["lines"] => [
   [series, "STATISTIC_P99", "p99", "--high"],
 ];
 
-/** The worst of 95 % and of 99 % in any step: percentiles of steps have no average. */
-const worst: Shown["numbers"] = ([, p95 = [], p99 = []]) => [
-  [highest(p95, seconds), "peak p95", "--middle"],
-  [highest(p99, seconds), "peak p99", "--high"],
+/** Those of the step in the middle, and of the worst: percentiles of steps have no average. */
+const usually: Shown["numbers"] = ([p50 = [], p95 = []]) => [
+  [usual(p50, seconds), "usual p50"],
+  [usual(p95, seconds), `usual p95, peak ${highest(p95, seconds)}`, "--middle"],
 ];
 
 /** Failures have the colour of their line while there are any. */
@@ -71,7 +75,7 @@ const CALLS: readonly Shown[] = [
     title: "Time to answer calls",
     format: seconds,
     metrics: ["METRIC_CALL_SECONDS"],
-    numbers: worst,
+    numbers: usually,
     empty: "No call was answered in this time.",
     lines: percentiles("call_seconds"),
   },
@@ -82,15 +86,15 @@ const TASKS: readonly Shown[] = [
     title: "Tasks",
     format: perMinute(count),
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
-    numbers: ([submitted = [], , failed = []], stepS) => [
+    numbers: ([, failed = [], submitted = []], stepS) => [
       [count(totalOf(submitted, stepS)), "submitted", "--accent"],
       failures(totalOf(failed, stepS), count(totalOf(failed, stepS)), "failure"),
     ],
     empty: "No tasks in this time.",
     lines: [
-      ["tasks_submitted", "", "submitted", "--accent"],
       ["tasks_succeeded", "", "success", "--good"],
       ["tasks_failed", "", "failure", "--bad"],
+      ["tasks_submitted", "", "submitted", "--accent", 1],
     ],
   },
   {
@@ -112,7 +116,7 @@ const TASKS: readonly Shown[] = [
     title: "Queue time of tasks",
     format: seconds,
     metrics: ["METRIC_QUEUE_SECONDS"],
-    numbers: worst,
+    numbers: usually,
     empty: "No task began in this time.",
     lines: percentiles("queue_seconds"),
   },
@@ -120,7 +124,7 @@ const TASKS: readonly Shown[] = [
     title: "Run time of tasks",
     format: seconds,
     metrics: ["METRIC_RUN_SECONDS"],
-    numbers: worst,
+    numbers: usually,
     empty: "No task ended in this time.",
     lines: percentiles("run_seconds"),
   },
@@ -132,12 +136,12 @@ const WORKERS: readonly Shown[] = [
     format: count,
     isWhole: true,
     metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
-    numbers: ([, ready = []]) => [[latest(ready, rounded), "ready", "--good"]],
+    numbers: ([ready = []]) => [[latest(ready, rounded), "ready", "--good"]],
     empty: "No worker was up in this time.",
     lines: [
-      ["workers_desired", "", "desired", "--line-6"],
       ["workers", "", "ready", "--good"],
       ["workers_starting", "", "starting", "--warning"],
+      ["workers_desired", "", "desired", "--line-6", 1],
     ],
   },
   {
@@ -164,19 +168,18 @@ export const metricsFor = (charts: readonly Shown[]): Metric[] =>
 interface ChartsProps extends Pick<Plotted, "marks" | "onZoom"> {
   readonly charts: readonly Shown[];
   readonly measured: QueryMetricsResponseJson;
-  /** They begin with what was measured first, and not with a time in which nothing was. */
-  readonly isCut?: boolean;
+  /** The index of the time with which they begin. */
+  readonly first?: number;
 }
 
-export function Charts({ charts, measured, isCut = false, ...rest }: ChartsProps) {
+export function Charts({ charts, measured, first = 0, ...rest }: ChartsProps) {
   const drawn = useMemo(() => {
     const { times: texts = [], series = [], step = "0s" } = measured;
-    const first = isCut ? firstIn(series) : 0;
     const times = texts.slice(first).map(Number);
     const all = charts.map(({ lines: named, numbers, empty, ...chart }) => {
-      const lines = named.map(([name, statistic, label, colour]): Line => {
+      const lines = named.map(([name, statistic, label, colour, dashes = 0]): Line => {
         const values = valuesOf(series, { name, statistic, points: texts.length }).slice(first);
-        return { name: label, colour, values };
+        return { name: label, colour, dashes, values };
       });
       const values = lines.map((line) => line.values);
       const shown = numbers(values, Number.parseFloat(step));
@@ -186,7 +189,7 @@ export function Charts({ charts, measured, isCut = false, ...rest }: ChartsProps
     return all.toSorted(
       ({ lines: one }, { lines: other }) => Number(isDrawn(other)) - Number(isDrawn(one)),
     );
-  }, [charts, measured, isCut]);
+  }, [charts, measured, first]);
   return (
     <div className="charts">
       {drawn.map((chart) => (
@@ -205,8 +208,8 @@ const shareOf = (part: number, whole: number): string => percent(part / Math.max
 /** Points that a cut chart has at least. */
 const MIN_POINTS = 12;
 
-/** The first point at which anything was measured. */
-function firstIn(series: readonly MetricSeriesJson[]): number {
+/** The first point at which anything was measured, so that charts do not begin with a time in which nothing was. */
+export function firstIn({ series = [] }: QueryMetricsResponseJson): number {
   const all = series.map(({ values }) => numbersOf(values));
   const points = Math.max(0, ...all.map((values) => values.length));
   const firsts = all.map((values) => values.findIndex((value) => value !== null));

@@ -226,7 +226,7 @@ function OwnMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
   const shown = { times, ...rest };
   return (
     <>
-      <Group title="The service's own metrics">
+      <Group title="The service's own metrics" isHidden>
         {charts !== undefined ? (
           own.length > 0 ? (
             <OwnCharts charts={own} shown={shown} />
@@ -253,14 +253,18 @@ function OwnMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
 
 interface GroupProps {
   readonly title: string;
+  /** Its title is that of what was chosen above it. */
+  readonly isHidden?: boolean;
   readonly children: ReactNode;
 }
 
-function Group({ title, children }: GroupProps) {
+function Group({ title, isHidden = false, children }: GroupProps) {
   const id = useId();
   return (
     <section aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
+      <h2 id={id} className={isHidden ? "hidden" : undefined}>
+        {title}
+      </h2>
       {children}
     </section>
   );
@@ -277,14 +281,15 @@ function OwnCharts({ charts, shown }: OwnChartsProps) {
       {charts.map((chart) => (
         <Chart
           key={chart.name}
-          title={chart.name}
-          help={chart.help}
+          title={chart.help || chart.name}
+          name={chart.help ? chart.name : undefined}
           detail={chart.detail}
           {...shown}
           lines={chart.lines}
           numbers={chart.numbers}
           format={chart.format}
           binary={chart.binary}
+          isFitted={chart.isFitted}
           note={noteOf(chart)}
         />
       ))}
@@ -292,14 +297,10 @@ function OwnCharts({ charts, shown }: OwnChartsProps) {
   );
 }
 
-function noteOf({ more, leftOut }: OwnChart): string | undefined {
-  const kept =
-    leftOut > 0
-      ? `${leftOut} or more are not kept, because a deployment has room for 100: give the metric fewer labels.`
-      : "";
-  const lower = more > 0 ? `and ${more} more with lower values.` : "";
-  return [lower, kept].filter(Boolean).join(" ") || undefined;
-}
+const noteOf = ({ leftOut }: OwnChart): string | undefined =>
+  leftOut > 0
+    ? `${leftOut} or more are not kept, because a deployment has room for 100: give the metric fewer labels.`
+    : undefined;
 
 function NoMetrics() {
   return (

@@ -5,7 +5,7 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
-import { type Line, latest, numbersOf, totalOf } from "../../ui/line.ts";
+import { highest, type Line, latest, numbersOf, totalOf, usual } from "../../ui/line.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
 
 /** A number that a chart is looked at for, what it is, and the colour of its line. */
@@ -13,7 +13,7 @@ export type ChartNumber = readonly [value: string, words: string, colour?: strin
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 
-/** Colours of lines without a meaning, as variables of the style sheet: as many as a chart has lines. */
+/** Colours of lines without a meaning, as variables of the style sheet. */
 const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"] as const;
 
 export interface OwnChart {
@@ -25,11 +25,12 @@ export interface OwnChart {
   readonly detail: string;
   readonly format: Format;
   readonly binary: boolean;
+  /** Its lines are percentiles, which may all be near each other and far from zero. */
+  readonly isFitted: boolean;
+  /** All that there are, those that the legend has the highest numbers of first. */
   readonly lines: readonly Line[];
   /** What it is looked at for. */
   readonly numbers: readonly ChartNumber[];
-  /** Label sets that have no line, though they were answered. */
-  readonly more: number;
   /** Label sets that nodes do not keep, or that an answer has no room for: at least this number. */
   readonly leftOut: number;
 }
@@ -64,7 +65,10 @@ export function ownCharts(
     const { name = "", kind = "METRIC_KIND_GAUGE", help, unit = "" } = metric;
     const sets = setsOf(byName.get(name) ?? [], kind);
     const several = sets.size > 1;
-    const lines = several ? linesOf(sets) : percentilesOf(sets);
+    const stepS = Number.parseFloat(step);
+    const lines = several
+      ? linesOf(sets, (values) => summed(kind, { values, unit, stepS }))
+      : percentilesOf(sets);
     return {
       name,
       help: help ?? "",
@@ -72,40 +76,81 @@ export function ownCharts(
       detail: detailOf({ kind, unit, several }),
       format: formatIn(kind, unit),
       binary: unit === "bytes",
-      lines: lines.map((line) =>
-        kind === "METRIC_KIND_COUNTER" ? { ...line, summary: totalText(line, unit, step) } : line,
-      ),
-      numbers: numbersIn({ kind, unit, step, sets, lines }),
-      more: Math.max(0, sets.size - COLOURS.length),
+      isFitted: kind === "METRIC_KIND_HISTOGRAM",
+      lines:
+        kind === "METRIC_KIND_COUNTER" && !several
+          ? lines.map((line) => ({
+              ...line,
+              summary: summed(kind, { values: line.values, unit, stepS }).text,
+            }))
+          : lines,
+      numbers: numbersIn({ kind, unit, stepS, sets, lines }),
       leftOut: leftOut[name] ?? 0,
     };
   });
 }
 
-/** What a counter is looked at for: how much there was in the whole time. */
-const totalText = ({ values }: Line, unit: string, step: string): string =>
-  `${formatOf(unit)(totalOf(values, Number.parseFloat(step)))} in total`;
+/** What the legend says of a label set, by which they are sorted. */
+interface Summed {
+  readonly amount: number;
+  readonly text: string;
+}
+
+/** Of a counter how much there was in the whole time, of a gauge its average, of percentiles the highest. */
+function summed(
+  kind: Kind,
+  {
+    values,
+    unit,
+    stepS,
+  }: { readonly values: Line["values"]; readonly unit: string; readonly stepS: number },
+): Summed {
+  const format = formatOf(unit);
+  if (kind === "METRIC_KIND_COUNTER") {
+    const amount = values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+    return { amount, text: `${format(totalOf(values, stepS))} in total` };
+  }
+  if (kind === "METRIC_KIND_HISTOGRAM") {
+    const amount = Math.max(0, ...values.map((value) => value ?? 0));
+    return { amount, text: `${format(amount)} at its peak` };
+  }
+  const amount = averageOf(values);
+  return { amount, text: `${format(amount)} on average` };
+}
 
 interface Numbered {
   readonly kind: Kind;
   readonly unit: string;
-  readonly step: string;
+  readonly stepS: number;
   readonly sets: ReadonlyMap<string, LabelSet>;
   readonly lines: readonly Line[];
 }
 
-/** Of a counter the sum of all label sets, of a gauge its last value, of a histogram the worst p95. */
-function numbersIn({ kind, unit, step, sets, lines }: Numbered): readonly ChartNumber[] {
+/** Of a counter the sum of all label sets, of a gauge its last value, of a histogram its percentiles. */
+function numbersIn({ kind, unit, stepS, sets, lines }: Numbered): readonly ChartNumber[] {
   const format = formatOf(unit);
   if (kind === "METRIC_KIND_COUNTER") {
     const all = [...sets.values()].flatMap(({ values }) => [...values.values()]);
-    const total = all.reduce((sum, one) => sum + totalOf(one, Number.parseFloat(step)), 0);
+    const total = all.reduce((sum, one) => sum + totalOf(one, stepS), 0);
     return [[format(total), "in total"]];
   }
   if (kind === "METRIC_KIND_HISTOGRAM") {
-    const worst = lines.filter(({ name }) => sets.size > 1 || name === "p95");
-    const peaks = worst.map(({ values }) => Math.max(...values.map((value) => value ?? 0)));
-    return [[format(Math.max(0, ...peaks)), "peak p95"]];
+    const [p50, p95] = lines;
+    if (sets.size > 1 || p50 === undefined || p95 === undefined) {
+      return [
+        [
+          highest(
+            lines.flatMap(({ values }) => values),
+            format,
+          ),
+          "peak p95",
+        ],
+      ];
+    }
+    return [
+      [usual(p50.values, format), "usual p50"],
+      [usual(p95.values, format), `usual p95, peak ${highest(p95.values, format)}`, p95.colour],
+    ];
   }
   const [only, ...others] = lines;
   return only === undefined || others.length > 0 ? [] : [[latest(only.values, format), "last"]];
@@ -164,20 +209,27 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
   return sets;
 }
 
-/** Those of the highest values, by name: their colours stay when others pass. */
-function linesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
+/**
+ * Those of the highest amounts first. The colours go by name among as many as there are colours: they
+ * stay when one passes the other. The next ones have the same colours and are dashed.
+ */
+function linesOf(
+  sets: ReadonlyMap<string, LabelSet>,
+  summedOf: (values: Line["values"]) => Summed,
+): readonly Line[] {
   const all = [...sets.values()];
-  const named = all.map(({ labels, values }) => ({
-    name: nameOf(labels, all),
-    values: values.get("STATISTIC_P95") ?? values.values().next().value ?? [],
-  }));
-  const lines = named
-    .map((line) => ({ line, average: averageOf(line.values) }))
-    .sort((one, other) => other.average - one.average)
-    .slice(0, COLOURS.length)
-    .map(({ line }) => line)
-    .sort((one, other) => (one.name < other.name ? -1 : 1));
-  return lines.map((line, index) => ({ ...line, colour: COLOURS[index] ?? COLOURS[0] }));
+  const sorted = all
+    .map(({ labels, values: named }) => {
+      const values = named.get("STATISTIC_P95") ?? named.values().next().value ?? [];
+      return { name: nameOf(labels, all), values, ...summedOf(values) };
+    })
+    .sort((one, other) => other.amount - one.amount || (one.name < other.name ? -1 : 1));
+  return sorted.map(({ name, values, text: summary }, index): Line => {
+    const dashes = Math.floor(index / COLOURS.length);
+    const peers = sorted.slice(dashes * COLOURS.length, (dashes + 1) * COLOURS.length);
+    const place = peers.filter((other) => other.name < name).length;
+    return { name, values, summary, dashes, colour: COLOURS[place] ?? COLOURS[0] };
+  });
 }
 
 /** The only label set: a line, or one for each percentile. */

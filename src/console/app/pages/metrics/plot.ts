@@ -4,6 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import type { Line } from "../../ui/line.ts";
 import type { Format } from "../../ui/quantity.ts";
 import { secondText, type TimeBounds, tickText, utcDayText } from "../../ui/time-range.ts";
+import { isFine, ticksBetween } from "./time-ticks.ts";
 
 /** The height of a chart without its legend. */
 export const HEIGHT_PX = 180;
@@ -30,6 +31,8 @@ export interface Plotted {
   readonly isDaily?: boolean | undefined;
   /** Its axis counts things, of which there is no half. */
   readonly isWhole?: boolean | undefined;
+  /** Its axis begins near the lowest value: what differs little is not a line at its edge. */
+  readonly isFitted?: boolean | undefined;
   /** Writes a value with its unit. */
   readonly format: Format;
   /** When which revision was deployed. */
@@ -98,8 +101,16 @@ export const dataOf = ({
   ...(isDaily ? stacked(lines) : lines.map(({ values }) => values)).map((values) => [...values]),
 ];
 
+/** Values that differ by less than this part of them have an axis as long as that: ticks have three digits. */
+const MIN_FITTED_SHARE = 0.05;
+
 /** From zero, with room above, and below where a gauge is negative. */
-function rangeOf(min: number, max: number): [number, number] {
+function rangeOf(min: number, max: number, isFitted: boolean): [number, number] {
+  const length = Math.max(max - min, Math.abs(max) * MIN_FITTED_SHARE);
+  if (isFitted && min > length) {
+    const [middle, half] = [(min + max) / 2, length * 0.6];
+    return [middle - half, middle + half];
+  }
   const low = min < 0 ? min * 1.1 : 0;
   return [low, max > 0 ? max * 1.1 : low < 0 ? 0 : 1];
 }
@@ -119,7 +130,10 @@ const none: UPlot.Series.Points.Filter = () => null;
 const colour = (name: string) => () =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Draws the marks behind the lines: a dashed line, with its name above it where there is room. */
+/** Between the line of a mark and its name. */
+const MARK_GAP_PX = 4;
+
+/** Draws the marks behind the lines: a dashed line, with its name beside its top where there is room. */
 function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   const { ctx, bbox } = plot;
   const { min = 0, max = 0 } = plot.scales.x ?? {};
@@ -127,10 +141,11 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   ctx.strokeStyle = colour("--line-strong")();
   ctx.fillStyle = colour("--text-secondary")();
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-  ctx.textBaseline = "bottom";
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
   ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
   ctx.lineWidth = devicePixelRatio;
-  let freeFrom = Number.NEGATIVE_INFINITY;
+  let freeFrom = bbox.left;
   for (const { timeMs, name } of marks) {
     if (timeMs / 1_000 < min || timeMs / 1_000 > max) {
       continue;
@@ -140,11 +155,13 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
     ctx.moveTo(at, bbox.top);
     ctx.lineTo(at, bbox.top + bbox.height);
     ctx.stroke();
-    const width = ctx.measureText(name).width + 8 * devicePixelRatio;
-    const from = Math.min(at, bbox.left + bbox.width - width + 8 * devicePixelRatio);
+    const gap = MARK_GAP_PX * devicePixelRatio;
+    const { width } = ctx.measureText(name);
+    const isLeft = at + gap + width > bbox.left + bbox.width;
+    const from = isLeft ? at - gap - width : at + gap;
     if (from >= freeFrom) {
-      ctx.fillText(name, from, bbox.top - 3 * devicePixelRatio);
-      freeFrom = from + width;
+      ctx.fillText(name, from, bbox.top);
+      freeFrom = from + width + gap;
     }
   }
   ctx.restore();
@@ -173,14 +190,16 @@ function drawNothing(plot: UPlot): void {
   ctx.restore();
 }
 
-// The axes: a chart begins where its title does, and ends where its card does.
+// The axes: the same moment is at the same place in all charts of a page.
 
 const AXIS_FONT = "12px system-ui, sans-serif";
 const AXIS_GAP_PX = 6;
 
-/** Room of a label of the axis of time. */
+/** Room of the axis of values: an axis with longer labels takes more. */
+const GUTTER_PX = 68;
+
+/** Room of a label of an axis of days. */
 const LABEL_PX = 64;
-const MINUTE_S = 60;
 const DAY_S = 86_400;
 
 /** Days of an axis, as many as have room: the last one always. */
@@ -190,17 +209,8 @@ function daysOf({ data, width }: UPlot): number[] {
   return days.filter((_, index) => (days.length - 1 - index) % step === 0);
 }
 
-/** Labels of times, but those that an edge of the chart would cut. */
-function timesOf(plot: UPlot, splits: readonly number[]): string[] {
-  const isFine = (splits[1] ?? 0) - (splits[0] ?? 0) < MINUTE_S;
-  const [textOf, halfPx] = isFine ? [secondText, LABEL_PX / 2 - 4] : [tickText, LABEL_PX / 4];
-  const start = halfPx * devicePixelRatio;
-  const end = plot.bbox.left + plot.bbox.width - start;
-  return splits.map((at) => {
-    const place = plot.valToPos(at, "x", true);
-    return place >= start && place <= end ? textOf(at * 1_000) : "";
-  });
-}
+const textsOf = (ticks: readonly number[]): string[] =>
+  ticks.map((at) => (isFine(ticks) ? secondText : tickText)(at * 1_000));
 
 /** As wide as its longest label. */
 function widthOf({ ctx }: UPlot, labels: readonly string[] | null): number {
@@ -229,16 +239,19 @@ function axesOf({
     splits: daysOf,
     values: (_plot, splits) => splits.map((at) => utcDayText(at * 1_000)),
   };
+  const times: UPlot.Axis = {
+    splits: ({ bbox }, _axis, min, max) => ticksBetween(min, max, bbox.width / devicePixelRatio),
+    values: (_plot, splits) => textsOf(splits),
+  };
   return [
     {
       ...axis,
       size: 26,
-      space: LABEL_PX + 2 * AXIS_GAP_PX,
-      ...(isDaily ? days : { values: timesOf }),
+      ...(isDaily ? days : times),
     },
     {
       ...axis,
-      size: widthOf,
+      size: (plot, labels) => Math.max(isDaily ? 0 : GUTTER_PX, widthOf(plot, labels)),
       ...(binary && { incrs: BINARY_STEPS }),
       ...(isWhole && { incrs: WHOLE_STEPS }),
       values: (_plot, splits) => splits.map((value) => format(value, Math.max(...splits))),
@@ -246,16 +259,18 @@ function axesOf({
   ];
 }
 
+/** How lines on one another, or of one colour, are told apart: the first is not dashed. */
+const DASHES = [[], [6, 6], [3, 9], [12, 4]] as const;
+
 /** Of a day a bar takes most, and no more than is seen as one. */
 const bars = UPlot.paths.bars?.({ size: [0.7, 48] }) as UPlot.Series.PathBuilder;
 
 function optionsOf(current: () => Plotted, width: number): UPlot.Options {
-  const { lines, marks = [], onZoom, isDaily = false } = current();
+  const { lines, marks = [], onZoom, isDaily = false, isFitted = false } = current();
   return {
     width,
     height: HEIGHT_PX,
-    // The names of marks stand above.
-    padding: [marks.length > 0 ? 16 : 8, isDaily ? LABEL_PX / 4 : 1, 0, 0],
+    padding: [8, isDaily ? LABEL_PX / 4 : 1, 0, 0],
     cursor: {
       points: { size: 6, show: !isDaily },
       drag: { x: onZoom !== undefined, y: false, setScale: false, dist: DRAWN_PX },
@@ -279,8 +294,14 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
     },
     legend: {
       markers: {
-        width: 0,
-        fill: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
+        // A dashed line has a dashed frame.
+        width: (_plot, series) => (lines[series - 1]?.dashes ? 2 : 0),
+        dash: "dashed",
+        stroke: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
+        fill: (_plot, series) => {
+          const { colour: variable = "--text", dashes } = lines[series - 1] ?? {};
+          return dashes ? "transparent" : colour(variable)();
+        },
       },
     },
     scales: {
@@ -289,7 +310,7 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
           range: (_plot: UPlot, min: number, max: number) => [min - DAY_S / 2, max + DAY_S / 2],
         },
       }),
-      y: { range: (_plot, min, max) => rangeOf(min, max) },
+      y: { range: (_plot, min, max) => rangeOf(min, max, isFitted) },
     },
     axes: axesOf(current()),
     series: [
@@ -298,9 +319,10 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
         value: (_plot, at) =>
           at ? (isDaily ? utcDayText(at * 1_000) : moment.format(at * 1_000)) : "",
       },
-      ...lines.map(({ name, colour: variable }, line) => ({
+      ...lines.map(({ name, colour: variable, dashes = 0 }, line) => ({
         label: name,
         stroke: colour(variable),
+        dash: [...(DASHES[dashes % DASHES.length] ?? [])],
         width: 1.5,
         points: { show: false, size: 5, filter: isDaily ? none : alone },
         ...(isDaily && { fill: colour(variable), width: 0, paths: bars }),
@@ -308,7 +330,7 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
           const plotted = current();
           const { values = [], summary } = plotted.lines[line] ?? {};
           return index === null
-            ? (summary ?? latestOf(plotted, values))
+            ? (summary ?? (isDaily ? "" : latestOf(plotted, values)))
             : shown(values[index], plotted.format);
         },
       })),

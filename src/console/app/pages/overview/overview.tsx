@@ -91,12 +91,16 @@ export function Overview() {
         </section>
       )}
       {deployments.length > 0 && (
-        <section aria-labelledby="hour">
-          <h2 id="hour">Calls and tasks, last hour</h2>
-          <Suspense fallback={<Loading />}>
-            <LastHour />
-          </Suspense>
-        </section>
+        <Suspense
+          fallback={
+            <section>
+              <h2>Calls and tasks</h2>
+              <Loading />
+            </section>
+          }
+        >
+          <LastHour />
+        </Suspense>
       )}
       {deployments.length > 0 && <FirstSteps deployments={deployments} stats={stats} />}
       <p className="secondary">
@@ -125,7 +129,7 @@ function queueText({ queued = 0, running = 0 }: TaskStatsJson): string {
 
 /** The tasks of an organization in numbers: now, and in the last hour. */
 function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
-  const { queued = 0, running = 0, oldestQueuedAge, finishedPerMinute = 0 } = stats ?? {};
+  const { queued = 0, running = 0, oldestQueuedAge } = stats ?? {};
   const { succeeded = 0, failed = 0, cancelled = 0, queueTime, runTime } = stats ?? {};
   const numbers: readonly PageNumber[] = [
     {
@@ -139,7 +143,6 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
     {
       name: "Success (1 h)",
       value: counts.format(succeeded),
-      note: `${rates.format(Number(finishedPerMinute))} per minute`,
     },
     {
       name: "Failure (1 h)",
@@ -173,7 +176,6 @@ function FailedTasks({ count }: { readonly count: number }) {
 }
 
 const counts = new Intl.NumberFormat("en");
-const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
 /** What half of the tasks took at most, with 95 and 99 of a hundred. */
 function percentiles(found: TaskPercentilesJson | undefined): Omit<PageNumber, "name"> {
@@ -182,5 +184,5 @@ function percentiles(found: TaskPercentilesJson | undefined): Omit<PageNumber, "
     return { value: "none yet" };
   }
   const [half, most, nearlyAll] = [p50, p95, p99].map((one) => duration(durationMs(one)));
-  return { value: half, unit: "p50", note: [`p95 ${most}`, `p99 ${nearlyAll}`] };
+  return { value: half, unit: "p50", note: `p95 ${most} · p99 ${nearlyAll}` };
 }

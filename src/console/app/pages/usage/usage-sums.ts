@@ -97,7 +97,7 @@ const COLOURS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--
 export function linesOf(
   used: readonly UsedAmounts[],
   days: readonly string[],
-  { measure, format }: { readonly measure: string; readonly format: Format },
+  measure: string,
 ): readonly Line[] {
   return used
     .filter((one) => totalOf(one, measure) > 0)
@@ -107,7 +107,6 @@ export function linesOf(
       return {
         name: one.name,
         colour: COLOURS[index] ?? COLOURS[0],
-        summary: `${format(totalOf(one, measure))} in total`,
         values: days.map((day) => amounts.get(day) ?? 0),
       };
     });

@@ -99,9 +99,9 @@ function Choices({ search, units }: ChoicesProps) {
           onChange={(label) => change({ by: USAGE_KEYS.find((key) => LABELS[key] === label) })}
         />
       </Choice>
-      <Choice label="Period">
+      <Choice label="Time range">
         <Segments
-          label="Period"
+          label="Time range"
           choices={DAYS.map((one) => `${one} d` as const)}
           value={`${days} d`}
           onChange={(label) => change({ days: Number.parseInt(label, 10) })}
@@ -154,7 +154,7 @@ function Shown({ answer, by, measure }: ShownProps) {
     format = count,
     isBinary,
   } = COUNTED.find(({ name }) => name === measure) ?? {};
-  const lines = linesOf(used, days, { measure, format });
+  const lines = linesOf(used, days, measure);
   const others = used.filter((one) => totalOf(one, measure) > 0).length - lines.length;
   const all = { sums: answer.sums ?? [] };
   const shown = [
@@ -198,8 +198,8 @@ function Shown({ answer, by, measure }: ShownProps) {
           ]}
         />
         <p className="hint">
-          A call counts here once its function ran. Refused calls, and submissions of tasks, count
-          in the numbers of a deployment alone.
+          Refused calls aren't counted here; see a deployment's metrics, where each submit of a task
+          is a call as well.
         </p>
       </section>
     </>

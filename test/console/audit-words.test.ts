@@ -37,6 +37,15 @@ it("a deploy is told with its revision, and the rest of it in short", () => {
   expect(wordsOf(event).more).toEqual(["digest 37d07596", "protected", "memory 512 MiB"]);
 });
 
+it("the access of a token is told in the words of its page", () => {
+  const more = (access: string) =>
+    wordsOf({ action: "token.create", subject: "ci", details: { access } }).more;
+  expect(more("developer_operations")).toEqual(["Deploy and manage"]);
+  expect(more("protected_endpoint monitoring")).toEqual([
+    "Call protected deployments, Read metrics",
+  ]);
+});
+
 it("what a rule looks for is told in words", () => {
   const more = (details: Record<string, string>) =>
     wordsOf({ action: "alert_rule.create", subject: "x", details }).more;
@@ -47,7 +56,7 @@ it("what a rule looks for is told in words", () => {
     "notifies on-call and mail",
   ]);
   expect(more({ kind: "webhook_off", threshold: "0" })).toEqual([
-    "when a webhook or a receiver is off",
+    "when a webhook or a receiver is disabled or failing",
   ]);
   expect(more({ kind: "of_later", threshold: "3" })).toEqual(["kind of later", "threshold 3"]);
 });

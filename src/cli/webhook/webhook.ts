@@ -400,7 +400,7 @@ export function stateText({
     return `disabled: ${disabledReason}`;
   }
   if (pausedUntil !== undefined) {
-    return `paused until ${moment(pausedUntil)}`;
+    return `failing (${failures}), next attempt ${moment(pausedUntil)}`;
   }
   return failures > 0 ? `failing (${failures})` : "ok";
 }

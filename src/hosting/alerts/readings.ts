@@ -190,7 +190,7 @@ export class Readings {
         name: deployment === "" ? `receiver ${name}` : `webhook ${name} of ${deployment}`,
         text:
           disabledReason === undefined
-            ? "it is paused, because attempts fail"
+            ? "it is failing, so its deliveries wait"
             : `it is disabled: ${disabledReason}`,
       }));
   }

@@ -64,7 +64,7 @@ export const PAGES: readonly ListedPage[] = [
     open: press("Create schedule"),
   },
   { path: deployment("/webhooks"), heading: /: webhooks$/, open: text("Create webhook") },
-  { path: deployment(`/webhooks/${WEBHOOK}`), heading: WEBHOOK, open: text("Pending deliveries") },
+  { path: deployment(`/webhooks/${WEBHOOK}`), heading: WEBHOOK, open: text("Waiting deliveries") },
   { path: "/o/acme/tasks", heading: "Tasks", open: text("linger") },
   { path: "/o/acme/tasks?error=none+has+this", heading: "Tasks", open: text("No tasks match") },
   { path: "/o/acme/models", heading: "Models", open: text("reader@1") },

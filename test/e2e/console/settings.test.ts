@@ -40,6 +40,8 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     const save = page.getByRole("button", { name: "Save" });
     await page.getByText("No changes to save.").waitFor();
     expect(await save.isDisabled()).toBe(true);
+    // Nothing covers a field while there is nothing to save.
+    expect((await save.boundingBox())?.y).toBeGreaterThan(page.viewportSize()?.height ?? 0);
     await page.getByLabel("Maximum workers").fill("3");
     await page.getByText("no worker starts anew").waitFor();
     await page.getByLabel("Memory", { exact: true }).fill("640");
@@ -49,6 +51,7 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await page.getByLabel("Network").selectOption("These hosts alone");
     await page.getByText("Write the hosts, one on a line").waitFor();
     await page.getByLabel("Hosts").fill("none.example:443");
+    await page.getByText(/^5 changes\. Workers are replaced/).waitFor();
     await page.getByLabel("Memory", { exact: true }).press("Enter");
     await page.getByText("Saved the settings of tape").waitFor();
     expect(await stored()).toMatchObject({

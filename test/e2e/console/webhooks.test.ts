@@ -149,10 +149,25 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     });
     const { page } = person;
     await person.go("/o/acme");
-    const row = page.locator(".concern", { hasText: "Webhook broken failed" });
+    const row = page.locator(".concern", {
+      hasText: "Webhook broken is failing",
+    });
     await row.getByText("503 come back later").waitFor();
     await row.click();
     await page.getByRole("heading", { name: "broken", exact: true }).waitFor();
+    // Why stands once, and the row of the delivery has what is its own.
+    const why = page.getByRole("region", { name: "Why it fails" });
+    await why.getByText("503 come back later").waitFor();
+    await why.getByText(/^\d+ failures? in a row, the last/).waitFor();
+    const delivery = page.getByRole("row", { name: /a test/ });
+    await delivery.getByText("retrying", { exact: true }).waitFor();
+    await delivery.getByText(/^attempt \d/).waitFor();
+    expect(await page.getByText("503 come back later").count()).toBe(1);
+    await person.isSoundInAllWindows("webhook-failing");
+    await person.go("/o/acme/deployments/echo/webhooks");
+    const listed = page.getByRole("row", { name: /^broken/ });
+    await listed.getByText("failing", { exact: true }).waitFor();
+    await listed.getByText("503 come back later").waitFor();
     await webhooks.deleteWebhook({ deployment: "echo", name: "broken" });
     await person.go("/o/acme");
     await page.getByText(/^All runs well/).waitFor();

@@ -1,6 +1,6 @@
 /** Reads of webhooks and of what they were told, again while somebody looks. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import type { WebhookDeliveryJson, WebhookService } from "../../../../gen/tessera/v1/webhook_pb.js";
+import type { WebhookService } from "../../../../gen/tessera/v1/webhook_pb.js";
 import { createClient } from "./rpc.ts";
 import type { TaskName } from "./tasks.ts";
 
@@ -55,48 +55,3 @@ export const deliveriesOfTask = ({ organization, deployment, taskId }: TaskName)
       return (await webhooks.listWebhookDeliveries(asked, { signal })).deliveries ?? [];
     },
   });
-
-/** An answer of a receiver in a few words, how often in a row it was the same, and when last. */
-export interface FoldedAnswer {
-  readonly text: string;
-  readonly count: number;
-  readonly lastAt: string | undefined;
-}
-
-/** What a receiver answered, oldest first; equal answers one after another are one. */
-export function answersOf({ answers = [] }: WebhookDeliveryJson): readonly FoldedAnswer[] {
-  const folded: FoldedAnswer[] = [];
-  for (const { error, status = 0, text = "", time: lastAt } of answers) {
-    const said = error || `${status} ${text}`.trim();
-    const last = folded.at(-1);
-    if (last?.text === said) {
-      folded[folded.length - 1] = { text: said, count: last.count + 1, lastAt };
-    } else {
-      folded.push({ text: said, count: 1, lastAt });
-    }
-  }
-  return folded;
-}
-
-/** The last of them; empty before the first. */
-export const answerOf = (delivery: WebhookDeliveryJson): string =>
-  answersOf(delivery).at(-1)?.text ?? "";
-
-/** The answer that came last to any of these deliveries. */
-export const latestAnswerOf = (
-  deliveries: readonly WebhookDeliveryJson[],
-): FoldedAnswer | undefined =>
-  deliveries
-    .flatMap((one) => answersOf(one).slice(-1))
-    .reduce<FoldedAnswer | undefined>(
-      (last, one) => ((last?.lastAt ?? "") > (one.lastAt ?? "") ? last : one),
-      undefined,
-    );
-
-/** The state of a delivery in a word: one that waits after an attempt is retried. */
-export function deliveryStateOf({ state, attempts = 0 }: WebhookDeliveryJson): string {
-  const word = (state ?? WAITING).replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();
-  return word === "waiting" && attempts > 0 ? "retrying" : word;
-}
-
-const WAITING = "WEBHOOK_DELIVERY_STATE_WAITING";

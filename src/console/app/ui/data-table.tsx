@@ -3,7 +3,6 @@ import type { ReactNode } from "react";
 import "./data-table.css";
 
 export interface Column<Item> {
-  /** On a narrow screen, what is called `State` stands beside the name of the row. */
   readonly name: string;
   /** What the row has there. The first column's cell is the row's heading. */
   cell(item: Item): ReactNode;
@@ -11,8 +10,11 @@ export interface Column<Item> {
   readonly isNumber?: boolean;
   /** It takes the room that the others leave. Default: all have some of it. */
   readonly grows?: boolean;
-  /** On a narrow screen: without its name, or not at all. Default: with its name. */
-  readonly narrow?: "unnamed" | "left-out";
+  /**
+   * On a narrow screen: beside the name of the row, without its name, or not at all. Default: what
+   * is called `State` is beside it, and all else is below it with its name.
+   */
+  readonly narrow?: "beside" | "unnamed" | "left-out";
 }
 
 interface DataTableProps<Item> {
@@ -29,8 +31,10 @@ interface DataTableProps<Item> {
 }
 
 /** The classes of a column's cells. */
-const classOf = <Item,>({ isNumber, grows, narrow }: Column<Item>): string | undefined =>
-  [isNumber && "number", grows && "grows", narrow].filter(Boolean).join(" ") || undefined;
+const classOf = <Item,>({ name, isNumber, grows, narrow }: Column<Item>): string | undefined =>
+  [isNumber && "number", grows && "grows", name === "State" ? "beside" : narrow]
+    .filter(Boolean)
+    .join(" ") || undefined;
 
 export function DataTable<Item>(props: DataTableProps<Item>) {
   const { label, columns, items, keyOf, isTop = false, actions } = props;

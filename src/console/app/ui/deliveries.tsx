@@ -1,7 +1,14 @@
 /** What webhooks and receivers of alerts were told, what they answered, and the way to send it again. */
 import { type ComponentProps, Fragment, type ReactNode } from "react";
 import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.js";
-import { answersOf, deliveryStateOf } from "../api/webhooks.ts";
+import {
+  answersOf,
+  causeOf,
+  deliveryStateOf,
+  type FoldedAnswer,
+  isHeld,
+  type Target,
+} from "../api/deliveries.ts";
 import { Button, ShowMore } from "./button.tsx";
 import { DataTable } from "./data-table.tsx";
 import { Status, type Tone } from "./status.tsx";
@@ -9,6 +16,8 @@ import { Time } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
 interface DeliveriesProps {
+  /** What they are sent to. */
+  readonly targets: readonly Target[];
   /** Newest first; without any, nothing is shown. */
   readonly deliveries: readonly WebhookDeliveryJson[];
   /** The query that has them. */
@@ -23,6 +32,7 @@ interface DeliveriesProps {
 }
 
 export function Deliveries({
+  targets,
   deliveries,
   list,
   allAnswers = false,
@@ -33,6 +43,16 @@ export function Deliveries({
   if (deliveries.length === 0) {
     return null;
   }
+  const held = new Set(targets.filter(isHeld).map(({ name }) => name));
+  const causes = new Map(targets.map((one) => [one.name, causeOf(one, deliveries)?.text]));
+  /** Beside what fails stands why: here is only what it does not say. */
+  const answersBeside = (one: WebhookDeliveryJson): readonly FoldedAnswer[] => {
+    const all = answersOf(one);
+    const told = allAnswers ? all : all.slice(-1);
+    const cause = causes.get(one.webhook);
+    return told.some(({ text }) => text !== cause) ? told : [];
+  };
+  const hasAnswers = deliveries.some((one) => answersBeside(one).length > 0);
   return (
     <section aria-labelledby="deliveries">
       <h2 id="deliveries">Deliveries</h2>
@@ -41,7 +61,7 @@ export function Deliveries({
         items={deliveries}
         keyOf={({ id = "" }) => id}
         columns={[
-          { name: "Message", cell: messageOf },
+          { name: "Message", grows: !hasAnswers, cell: messageOf },
           ...(toWhat === undefined
             ? []
             : [
@@ -50,11 +70,22 @@ export function Deliveries({
                   cell: ({ webhook }: WebhookDeliveryJson) => webhook || "deleted",
                 },
               ]),
-          { name: "State", cell: (one) => <DeliveryState of={one} /> },
           {
-            ...{ name: allAnswers ? "Responses" : "Last response", grows: true, narrow: "unnamed" },
-            cell: (one) => <Answers of={one} all={allAnswers} />,
+            name: "State",
+            cell: (one) => <DeliveryState of={one} isHeld={held.has(one.webhook)} />,
           },
+          ...(hasAnswers
+            ? [
+                {
+                  name: allAnswers ? "Responses" : "Last response",
+                  grows: true,
+                  narrow: "unnamed" as const,
+                  cell: (one: WebhookDeliveryJson) => (
+                    <Answers told={answersBeside(one)} all={allAnswers} />
+                  ),
+                },
+              ]
+            : []),
           {
             ...{ name: "Created", narrow: "unnamed" },
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
@@ -83,18 +114,29 @@ export const DELIVERY_TONES: Readonly<Record<string, Tone>> = {
   retrying: "warning",
 };
 
-function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
+interface DeliveryStateProps {
+  readonly of: WebhookDeliveryJson;
+  /** Nothing is sent now to what it is for, whenever it is due itself. */
+  readonly isHeld: boolean;
+}
+
+function DeliveryState({ of, isHeld: isBehind }: DeliveryStateProps) {
   const { attempts = 0, nextAttemptAt } = of;
   const state = deliveryStateOf(of);
+  const isWaiting = state === "waiting" || state === "retrying";
+  const isDueLater =
+    nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS;
+  const number = isWaiting
+    ? attempts > 0 && `attempt ${attempts + 1}`
+    : attempts > 1 && `${attempts} attempts`;
+  const showsTime = isWaiting && isDueLater && !isBehind;
   return (
     <>
       <Status tone={DELIVERY_TONES[state] ?? "idle"}>{state}</Status>
-      {nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS ? (
+      {(number || showsTime) && (
         <span className="secondary">
-          retries <Time at={nextAttemptAt} />
+          {number || "next attempt"} {showsTime && <Time at={nextAttemptAt} />}
         </span>
-      ) : (
-        attempts > 1 && <span className="secondary">{attempts} attempts</span>
       )}
     </>
   );
@@ -103,10 +145,15 @@ function DeliveryState({ of }: { readonly of: WebhookDeliveryJson }) {
 /** Characters of an answer in a row. */
 const MAX_ANSWER_CHARACTERS = 200;
 
+interface AnswersProps {
+  readonly told: readonly FoldedAnswer[];
+  /** With how often each came, and when last. */
+  readonly all: boolean;
+}
+
 /** What its receiver answered: the last time, or each time, the oldest first; how often is beside its state. */
-function Answers({ of, all }: { readonly of: WebhookDeliveryJson; readonly all: boolean }) {
-  const told = answersOf(of);
-  return (all ? told : told.slice(-1)).map(({ text, count, lastAt = "" }, index) => (
+function Answers({ told, all }: AnswersProps) {
+  return told.map(({ text, count, lastAt = "" }, index) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
     <Fragment key={index}>
       <span className="reason" title={text}>

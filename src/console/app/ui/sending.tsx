@@ -1,6 +1,8 @@
-/** How webhooks and receivers of alerts stand, and a new secret. */
+/** How webhooks and receivers of alerts stand, why their deliveries fail, and a new secret. */
 import type { WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
+import type { FoldedAnswer } from "../api/deliveries.ts";
 import { Command } from "./command.tsx";
+import { counted } from "./counted.ts";
 import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 import { Status } from "./status.tsx";
@@ -9,9 +11,12 @@ import "./sending.css";
 
 interface SendingStateProps {
   readonly of: Pick<WebhookJson, "disabled" | "disabledReason" | "pausedUntil" | "failures">;
+  /** The next attempt is told elsewhere. Default: it is told here. */
+  readonly isShort?: boolean;
 }
 
-export function SendingState({ of: one }: SendingStateProps) {
+/** `disabled` is what a person did, or an answer 410; what fails is tried again by itself. */
+export function SendingState({ of: one, isShort = false }: SendingStateProps) {
   const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
   if (disabled) {
     return (
@@ -23,15 +28,56 @@ export function SendingState({ of: one }: SendingStateProps) {
   if (failures === 0) {
     return <Status tone="good">OK</Status>;
   }
-  return pausedUntil === undefined ? (
-    <Status tone="bad">failing</Status>
-  ) : (
+  return (
     <>
-      <Status tone="bad">paused</Status>{" "}
-      <span className="secondary">
-        retries <Time at={pausedUntil} />
-      </span>
+      <Status tone="bad">failing</Status>
+      {pausedUntil !== undefined && !isShort && (
+        <span className="secondary">
+          next attempt <Time at={pausedUntil} />
+        </span>
+      )}
     </>
+  );
+}
+
+/** Why deliveries fail, below the address that they are sent to; nothing where they do not. */
+export function Cause({ text }: { readonly text: string | undefined }) {
+  return (
+    text !== undefined && (
+      <span className="reason cause" title={text}>
+        {text}
+      </span>
+    )
+  );
+}
+
+interface WhyFailingProps {
+  readonly of: Pick<WebhookJson, "failures">;
+  /** The answer that came last. */
+  readonly last: FoldedAnswer | undefined;
+  /** When the next attempt is made; undefined where nothing waits for one. */
+  readonly next: string | undefined;
+}
+
+/** Why deliveries fail, how many did in a row, and when the next one is tried. */
+export function WhyFailing({ of: { failures = 0 }, last, next }: WhyFailingProps) {
+  return (
+    <section className="notice error why-failing" aria-label="Why it fails">
+      <strong>{last?.text || "Attempts fail."}</strong>
+      <p>
+        {counted(failures, "failure")} in a row
+        {last?.lastAt !== undefined && (
+          <>
+            , the last <Time at={last.lastAt} />
+          </>
+        )}
+        {next !== undefined && (
+          <>
+            ; next attempt <Time at={next} />
+          </>
+        )}
+      </p>
+    </section>
   );
 }
 

@@ -37,7 +37,7 @@ export function conditionOf({
     case "token_ends":
       return `an organization token ends within ${threshold} days`;
     case "webhook_off":
-      return "any webhook or receiver is disabled or paused";
+      return "any webhook or receiver is disabled or failing";
     case "budget_used":
       return `${threshold} % of a budget are used, or all of it`;
   }

@@ -7,7 +7,7 @@ import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { counted } from "../../ui/counted.ts";
+import { counted, sentence } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
@@ -93,10 +93,10 @@ function Firing() {
   );
 }
 
-/** What was found, whose end may be long. */
-const Found = ({ text }: AlertJson) => (
+/** What was found, whose end may be long; after a name it goes on, and here it begins. */
+const Found = ({ text = "" }: AlertJson) => (
   <span className="reason" title={text}>
-    {text}
+    {sentence(text)}
   </span>
 );
 

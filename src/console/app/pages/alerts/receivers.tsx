@@ -5,7 +5,8 @@ import type {
   AlertReceiverJson,
   AlertReceiverWithSecretJson,
 } from "../../../../../gen/tessera/v1/alert_pb.js";
-import { alerts, receiversOf, toldOf } from "../../api/alerts.ts";
+import { alerts, alertsOf, receiversOf, toldOf } from "../../api/alerts.ts";
+import { causeOf, ruleOf } from "../../api/deliveries.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
@@ -16,7 +17,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { NewSecret, SendingState } from "../../ui/sending.tsx";
+import { Cause, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 import { useSeenVersion } from "../../ui/use-seen-version.ts";
 
@@ -37,6 +38,8 @@ export function Receivers() {
   const organization = useOrganization();
   const { readAgain, act } = useActing(["alerts", organization]);
   const { data: receivers } = useSuspenseQuery(receiversOf(organization));
+  const { data: told } = useSuspenseInfiniteQuery(toldOf(organization));
+  const deliveries = told.pages.flatMap((page) => page.deliveries ?? []);
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
     setAsked(undefined);
@@ -96,10 +99,11 @@ export function Receivers() {
             { name: "Name", cell: ({ name }) => name },
             {
               ...{ name: "Address", grows: true, narrow: "unnamed" },
-              cell: ({ kind, address }) => (
+              cell: (one) => (
                 <>
-                  <code>{address}</code>
-                  <span className="secondary">{KINDS[kind as Kind]}</span>
+                  <code>{one.address}</code>
+                  <span className="secondary">{KINDS[one.kind as Kind]}</span>
+                  <Cause text={causeOf(one, deliveries)?.text} />
                 </>
               ),
             },
@@ -139,7 +143,7 @@ export function Receivers() {
           onDone={close}
           onClose={close}
         >
-          <p>Its pending deliveries are not sent.</p>
+          <p>Its waiting deliveries are not sent.</p>
         </Confirm>
       )}
     </section>
@@ -245,11 +249,24 @@ export function Told() {
   const organization = useOrganization();
   const { act } = useActing(["alerts", organization]);
   const list = useSuspenseInfiniteQuery(toldOf(organization));
+  const { data: receivers } = useSuspenseQuery(receiversOf(organization));
+  const { data: known } = useSuspenseQuery(alertsOf(organization, false));
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
   return (
     <Deliveries
+      targets={receivers}
       deliveries={list.data.pages.flatMap((page) => page.deliveries ?? [])}
       list={list}
-      messageOf={({ alert = "" }) => EVENTS[alert] ?? "a test"}
+      messageOf={(one) =>
+        EVENTS[one.alert ?? ""] === undefined ? (
+          "a test"
+        ) : (
+          <>
+            {ruleOf(one, [...firing, ...known])}
+            <span className="secondary">{EVENTS[one.alert ?? ""]}</span>
+          </>
+        )
+      }
       toWhat="Receiver"
       sendAgain={(deliveryId) =>
         act({

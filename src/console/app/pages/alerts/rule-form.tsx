@@ -16,7 +16,7 @@ const KINDS = {
   ALERT_KIND_DEPLOYMENT_DEGRADED: ["A deployment is degraded or has failed", "", 0],
   ALERT_KIND_WORKER_RESTARTS: ["Workers restart within ten minutes more than", "times", 3],
   ALERT_KIND_TOKEN_ENDS: ["A token ends within", "days", 7],
-  ALERT_KIND_WEBHOOK_OFF: ["A webhook or a receiver is disabled or paused", "", 0],
+  ALERT_KIND_WEBHOOK_OFF: ["A webhook or a receiver is disabled or failing", "", 0],
   ALERT_KIND_BUDGET_USED: ["The used part of a budget is at least", "percent", 80],
   ALERT_KIND_DISK_FREE: ["The free part of a node's disk is below", "percent", 10],
 } as const satisfies Partial<

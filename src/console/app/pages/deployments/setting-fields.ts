@@ -19,6 +19,8 @@ export interface SettingField {
   readonly unit?: "MiB";
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
   readonly emptyMeans?: string;
+  /** A value as it is written, for an empty field. */
+  readonly example?: string;
   /** Of a number. */
   readonly min?: number;
   readonly step?: number;
@@ -183,7 +185,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "queueTime",
     path: "queue_time",
     label: "Queue time",
-    hint: "More workers start when a task waits longer, such as 1 s.",
+    hint: "More workers start when a task waits longer.",
+    example: "1 s",
     group: "Scale",
     replacesWorkers: false,
   }),
@@ -239,7 +242,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "readyTimeout",
     path: "ready_timeout",
     label: "Time to load",
-    hint: "A worker that takes longer to load is ended, such as 15 min.",
+    hint: "A worker that takes longer to load is ended.",
+    example: "15 min",
     emptyMeans: FROM_CODE,
     group: "Each worker",
     replacesWorkers: true,
@@ -309,7 +313,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "retention",
     path: "retention",
     label: "Results are kept for",
-    hint: "The time begins at the end of a task, such as 7 d.",
+    hint: "The time begins at the end of a task.",
+    example: "7 d",
     emptyMeans: FROM_CODE,
     group: "Results",
     replacesWorkers: false,

@@ -1,6 +1,6 @@
 /** The settings of a deployment, and their change. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import type {
   DeploymentJson,
   DeploymentSettingsJson,
@@ -9,6 +9,7 @@ import { deployments } from "../../api/clients.ts";
 import { isConflict } from "../../api/errors.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
+import { counted } from "../../ui/counted.ts";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
@@ -28,7 +29,10 @@ import "./settings.css";
 
 const GROUPS = [...new Set(SETTING_FIELDS.map(({ group }) => group))];
 const PROTECTED = "yes";
+/** The form, to which fields belong wherever they are: secrets, among them, have forms of their own. */
+const FORM = "settings-form";
 const CALLERS = "Callers";
+const ENVIRONMENT = "Environment";
 
 /** Where a group of settings is in the page. */
 const idOf = (group: string): string => group.toLowerCase().replaceAll(" ", "-");
@@ -49,17 +53,18 @@ function SettingsPage({ deployment }: { readonly deployment: DeploymentJson }) {
   return (
     <div className="settings-page">
       <nav className="settings-sections" aria-label="Sections">
-        {[CALLERS, ...GROUPS].map((group) => (
+        {[CALLERS, ...GROUPS.flatMap(withSecrets)].map((group) => (
           <a key={group} href={`#${idOf(group)}`}>
             {group}
           </a>
         ))}
       </nav>
       <SettingsForm deployment={deployment} />
-      <div className="settings-aside">
-        <Secrets deployment={deployment} />
-        {isAdmin && <History deployment={deployment} />}
-      </div>
+      {isAdmin && (
+        <div className="settings-aside">
+          <History deployment={deployment} />
+        </div>
+      )}
     </div>
   );
 }
@@ -111,15 +116,16 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
   const known = SETTING_FIELDS.map(violated);
   const message = formMessage(saving.error, ...known);
   return (
-    <form
-      className="settings"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isDirty && faults.size === 0 && !saving.isPending) {
-          saving.mutate();
-        }
-      }}
-    >
+    <div className="settings">
+      <form
+        id={FORM}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isDirty && faults.size === 0 && !saving.isPending) {
+            saving.mutate();
+          }
+        }}
+      />
       <fieldset id={idOf(CALLERS)}>
         <legend>{CALLERS}</legend>
         <Field
@@ -130,6 +136,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
           {(control) => (
             <select
               {...control}
+              form={FORM}
               value={(callers ?? authorization) ? PROTECTED : ""}
               onChange={({ target }) => {
                 seeNow();
@@ -143,21 +150,24 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         </Field>
       </fieldset>
       {GROUPS.map((group) => (
-        <fieldset key={group} id={idOf(group)}>
-          <legend>{group}</legend>
-          {SETTING_FIELDS.filter((field) => field.group === group).map((field) => (
-            <Setting
-              key={field.name}
-              field={field}
-              text={typed[field.name] ?? field.read(settings)}
-              error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
-              onChange={(text) => {
-                seeNow();
-                setTyped((before) => ({ ...before, [field.name]: text }));
-              }}
-            />
-          ))}
-        </fieldset>
+        <Fragment key={group}>
+          <fieldset id={idOf(group)}>
+            <legend>{group}</legend>
+            {SETTING_FIELDS.filter((field) => field.group === group).map((field) => (
+              <Setting
+                key={field.name}
+                field={field}
+                text={typed[field.name] ?? field.read(settings)}
+                error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
+                onChange={(text) => {
+                  seeNow();
+                  setTyped((before) => ({ ...before, [field.name]: text }));
+                }}
+              />
+            ))}
+          </fieldset>
+          {group === ENVIRONMENT && <Secrets deployment={deployment} />}
+        </Fragment>
       ))}
       <div className={isDirty ? "settings-bar dirty" : "settings-bar"}>
         {isBehind && (
@@ -169,7 +179,11 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         {message && !(isBehind && isConflict(saving.error)) && (
           <Notice kind="error">{message}</Notice>
         )}
-        <p role="status">{isDirty ? consequenceOf(changed) : "No changes to save."}</p>
+        <p role="status">
+          {isDirty
+            ? `${counted(changed.length + Number(opens), "change")}. ${consequenceOf(changed)}`
+            : "No changes to save."}
+        </p>
         {isDirty && (
           <Button
             onClick={() => {
@@ -184,15 +198,20 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         <Button
           kind="primary"
           type="submit"
+          form={FORM}
           disabled={!isDirty || faults.size > 0}
           isBusy={saving.isPending}
         >
           Save
         </Button>
       </div>
-    </form>
+    </div>
   );
 }
+
+/** The secrets are below the variables, as workers find both in their environment. */
+const withSecrets = (group: string): readonly string[] =>
+  group === ENVIRONMENT ? [group, "Secrets"] : [group];
 
 /** What the change of these settings does to the workers. */
 function consequenceOf(changed: readonly SettingField[]): string {
@@ -236,6 +255,7 @@ function Network({ field, text, error, onChange }: SettingProps) {
         {(control) => (
           <select
             {...control}
+            form={FORM}
             value={chosen}
             onChange={({ target: { value } }) => onChange(value === ACCESS.allow ? "" : value)}
           >
@@ -252,6 +272,7 @@ function Network({ field, text, error, onChange }: SettingProps) {
           {(control) => (
             <textarea
               {...control}
+              form={FORM}
               className="code"
               rows={2}
               spellCheck={false}
@@ -273,18 +294,27 @@ interface SettingProps {
   onChange(text: string): void;
 }
 
+/** What an empty field means, and how a value is written. */
+const placeholderOf = ({ emptyMeans, example }: SettingField): string =>
+  [emptyMeans, example].filter(Boolean).join(", or ");
+
 function Setting({ field, text, error, onChange }: SettingProps) {
   if (field.kind === "network") {
     return <Network field={field} text={text} error={error} onChange={onChange} />;
   }
-  const { label, hint, kind, choices = [], emptyMeans, min, step } = field;
+  const { label, hint, kind, choices = [], min, step } = field;
   return (
     <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
       {(control) => {
         switch (kind) {
           case "choice":
             return (
-              <select {...control} value={text} onChange={({ target }) => onChange(target.value)}>
+              <select
+                {...control}
+                form={FORM}
+                value={text}
+                onChange={({ target }) => onChange(target.value)}
+              >
                 {choices.map(([value, words]) => (
                   <option key={value} value={value}>
                     {words}
@@ -296,6 +326,7 @@ function Setting({ field, text, error, onChange }: SettingProps) {
             return (
               <textarea
                 {...control}
+                form={FORM}
                 className="code"
                 rows={2}
                 spellCheck={false}
@@ -307,8 +338,9 @@ function Setting({ field, text, error, onChange }: SettingProps) {
             return (
               <input
                 {...control}
+                form={FORM}
                 {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
-                placeholder={emptyMeans}
+                placeholder={placeholderOf(field)}
                 value={text}
                 onChange={({ target }) => onChange(target.value)}
               />

@@ -6,16 +6,11 @@ import type {
   WebhookJson,
   WebhookWithSecretJson,
 } from "../../../../../gen/tessera/v1/webhook_pb.js";
+import { causeOf, type FoldedAnswer, latestAnswerOf } from "../../api/deliveries.ts";
 import { deploymentOf, tasksOf } from "../../api/deployments.ts";
 import { useOrganization } from "../../api/session.ts";
 import { endOf, eventsText } from "../../api/webhook-words.ts";
-import {
-  deliveriesOf,
-  type FoldedAnswer,
-  latestAnswerOf,
-  webhooks,
-  webhooksOf,
-} from "../../api/webhooks.ts";
+import { deliveriesOf, webhooks, webhooksOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -26,7 +21,7 @@ import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
-import { NewSecret, SendingState } from "../../ui/sending.tsx";
+import { Cause, NewSecret, SendingState, WhyFailing } from "../../ui/sending.tsx";
 import { Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
@@ -132,7 +127,7 @@ function useWebhookActs(endpoints: readonly string[], onDeleted: () => void) {
           }}
           onClose={close}
         >
-          <p>Its pending deliveries are not sent.</p>
+          <p>Its waiting deliveries are not sent.</p>
         </Confirm>
       )}
     </>
@@ -144,6 +139,8 @@ function Registered({ endpoints }: { readonly endpoints: readonly string[] }) {
   const organization = useOrganization();
   const deployment = useDeploymentName();
   const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
+  const list = useInfiniteQuery(deliveriesOf(organization, deployment));
+  const deliveries = list.data?.pages.flatMap((page) => page.deliveries ?? []) ?? [];
   const { actsOf, dialog, create } = useWebhookActs(endpoints, () => undefined);
   return (
     <section aria-label="Webhooks">
@@ -176,11 +173,16 @@ function Registered({ endpoints }: { readonly endpoints: readonly string[] }) {
             { name: "Name", cell: ({ name }) => <Own name={name} /> },
             {
               ...{ name: "URL", grows: true, narrow: "unnamed" },
-              cell: ({ url }) => <code>{url}</code>,
+              cell: (one) => (
+                <>
+                  <code>{one.url}</code>
+                  <Cause text={causeOf(one, deliveries)?.text} />
+                </>
+              ),
             },
             { name: "Events", narrow: "unnamed", cell: eventsText },
             { name: "State", cell: (one) => <SendingState of={one} /> },
-            { name: "Pending", isNumber: true, cell: ({ waiting = 0 }) => waiting },
+            { name: "Waiting", isNumber: true, cell: ({ waiting = 0 }) => waiting },
           ]}
           actions={(one) => (
             <Menu
@@ -239,7 +241,7 @@ export function Webhook() {
           </Link>
         </>
       }
-      description={webhook && <Standing of={webhook} />}
+      description={webhook && <SendingState of={webhook} isShort />}
       actions={
         acts && (
           <>
@@ -276,34 +278,16 @@ function useLast(webhook: string) {
   return { last: latestAnswerOf(deliveries), next };
 }
 
-/** How a webhook stands, why, and when it is tried next, in a line. */
-function Standing({ of: webhook }: { readonly of: WebhookJson }) {
-  const { name = "", failures = 0, pausedUntil } = webhook;
-  const { last, next } = useLast(name);
-  return (
-    <span className="sending">
-      <SendingState of={webhook} />
-      {failures > 0 && last !== undefined && <LastResponse of={last} />}
-      {failures > 0 && pausedUntil === undefined && next !== undefined && (
-        <span>
-          retries <Time at={next} />
-        </span>
-      )}
-    </span>
-  );
-}
-
 function About({ webhook }: { readonly webhook: WebhookJson }) {
   const { createdAt, createdBy, failures = 0, rotatedUntil, waiting = 0, name = "" } = webhook;
-  const { last } = useLast(name);
+  const { last, next } = useLast(name);
   const entries: Readonly<Record<string, ReactNode>> = {
     URL: <CopyChip text={webhook.url ?? ""} what="the URL" />,
     Events: eventsText(webhook),
     ...(failures === 0 && {
       "Last response": last === undefined ? "none yet" : <LastResponse of={last} />,
     }),
-    "Pending deliveries": waiting,
-    "Consecutive failures": failures,
+    "Waiting deliveries": waiting,
     Created: (
       <>
         {createdAt !== undefined && <Time at={createdAt} />} by {createdBy}
@@ -318,9 +302,14 @@ function About({ webhook }: { readonly webhook: WebhookJson }) {
     }),
   };
   return (
-    <section className="card" aria-label={`Webhook ${name}`}>
-      <Facts entries={entries} inColumns />
-    </section>
+    <>
+      {failures > 0 && !webhook.disabled && (
+        <WhyFailing of={webhook} last={last} next={webhook.pausedUntil ?? next} />
+      )}
+      <section className="card" aria-label={`Webhook ${name}`}>
+        <Facts entries={entries} inColumns />
+      </section>
+    </>
   );
 }
 
@@ -345,8 +334,10 @@ interface ToldProps {
 function Told({ only }: ToldProps) {
   const { organization, deployment, act } = useWebhookAct();
   const list = useInfiniteQuery(deliveriesOf(organization, deployment, only));
+  const { data: targets = [] } = useQuery(webhooksOf(organization, deployment));
   return (
     <Deliveries
+      targets={targets}
       deliveries={list.data?.pages.flatMap((page) => page.deliveries ?? []) ?? []}
       list={list}
       allAnswers={only !== undefined}

@@ -35,11 +35,16 @@ export function Models() {
     <Page title="Models" description="Weights by name, in versions that never change.">
       {versions.length === 0 ? (
         <Empty inPage isCard title="No models yet">
-          <p>Services refer to a model by name.</p>
+          <p>
+            Deployments load a model by its name; the platform brings its files to their workers.
+          </p>
           <h3>Push a folder</h3>
           <Command text="npx tessera-platform model push ./weights --name reader" />
           <h3>Import from Hugging Face</h3>
           <Command text="npx tessera-platform model import hf://Qwen/Qwen3-0.6B" />
+          <h3>Name it in your service, and load its files</h3>
+          <Command text='@service(models={"reader": "model://reader"})' />
+          <Command text='model_path("reader")' />
           <a href="/docs/models.html">How models work</a>
         </Empty>
       ) : (

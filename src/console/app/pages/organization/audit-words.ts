@@ -1,5 +1,6 @@
 /** Events of the audit log in sentences. */
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { deedsOf } from "../../api/token-access.ts";
 import { duration } from "../../ui/duration.ts";
 import { dateText } from "../../ui/time-range.ts";
 
@@ -152,7 +153,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   deployment_degraded: "when a deployment is degraded or has failed",
   worker_restarts: "when workers restart more than {threshold} times",
   token_ends: "when a token ends within {threshold} days",
-  webhook_off: "when a webhook or a receiver is off",
+  webhook_off: "when a webhook or a receiver is disabled or failing",
   budget_used: "when {threshold} % of a budget is used",
   disk_free: "when less than {threshold} % of a disk is free",
 };
@@ -164,10 +165,15 @@ const WORDS: Readonly<Record<string, string>> = {
   "setup true": "at the setup",
 };
 
+/** Access of a token in the words of its page; events have it as `developer_operations`. */
+const accessText = (value: string): string =>
+  deedsOf(value.split(" ").map((one) => `TOKEN_ACCESS_${one.toUpperCase()}`));
+
 const listed = (value: string, word: string): string => value.split(" ").join(word);
 
 /** Details with a sense of their own, by their names. */
 const PHRASES: Readonly<Record<string, (value: string) => string>> = {
+  access: accessText,
   address: (value) => `at ${value}`,
   digest: (value) => `digest ${value.slice(0, DIGEST_CHARACTERS)}`,
   events: (value) => `on ${listed(value.replaceAll("task.", ""), ", ")}`,

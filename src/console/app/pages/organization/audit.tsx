@@ -209,7 +209,7 @@ function By({ event: { actor, details = {} } }: { readonly event: AuditEventJson
       <bdi>{actor}</bdi>
       {token && (
         <span className="secondary">
-          token <bdi>{token}</bdi>
+          via token <bdi>{token}</bdi>
         </span>
       )}
     </>

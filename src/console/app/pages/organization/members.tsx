@@ -28,7 +28,9 @@ export function Members() {
   const { isAdmin } = usePerson();
   const { data: members } = useSuspenseQuery(membersOf(organization));
   const [isInviting, setInviting] = useState(false);
-  const admins = members.filter(({ role }) => role === "ROLE_ADMIN").length;
+  const admins = members.filter(({ role }) => role === "ROLE_ADMIN");
+  const isOnlyAdmin = ({ userId }: MemberJson): boolean =>
+    admins.length === 1 && admins[0]?.userId === userId;
   return (
     <Page
       title="Members"
@@ -46,15 +48,13 @@ export function Members() {
         items={members}
         keyOf={({ userId = "" }) => userId}
         columns={[
-          { name: "Person", cell: (member) => <MemberName member={member} /> },
           {
-            name: "Role",
-            cell: (member) => (
-              <MemberRole
-                member={member}
-                isOnlyAdmin={admins === 1 && member.role === "ROLE_ADMIN"}
-              />
-            ),
+            name: "Person",
+            cell: (member) => <MemberName member={member} isOnlyAdmin={isOnlyAdmin(member)} />,
+          },
+          {
+            ...{ name: "Role", narrow: "beside" },
+            cell: (member) => <MemberRole member={member} isOnlyAdmin={isOnlyAdmin(member)} />,
           },
           {
             name: "Joined",
@@ -87,7 +87,10 @@ function Invitations() {
         keyOf={({ invitationId = "" }) => invitationId}
         columns={[
           { name: "Address", cell: ({ email }) => email },
-          { name: "Role", cell: ({ role }) => roleName(role) },
+          {
+            ...{ name: "Role", narrow: "beside" },
+            cell: ({ role }) => <span className="badge">{roleName(role)}</span>,
+          },
           { name: "By", cell: ({ createdBy }) => createdBy },
           {
             name: "Expires",
@@ -129,8 +132,13 @@ interface MemberProps {
   readonly member: MemberJson;
 }
 
-function MemberName({ member: { userId, email = "", displayName } }: MemberProps) {
-  const { person } = usePerson();
+interface MemberRoleProps extends MemberProps {
+  /** An organization has one at least. */
+  readonly isOnlyAdmin: boolean;
+}
+
+function MemberName({ member: { userId, email = "", displayName }, isOnlyAdmin }: MemberRoleProps) {
+  const { isAdmin, person } = usePerson();
   const name = displayName || email;
   return (
     <div className="member">
@@ -140,14 +148,12 @@ function MemberName({ member: { userId, email = "", displayName } }: MemberProps
       <div>
         {name} {userId === person.userId && <span className="badge accent">You</span>}
         {displayName && <span className="secondary">{email}</span>}
+        {isAdmin && isOnlyAdmin && (
+          <span className="secondary">To step down, make somebody else admin first.</span>
+        )}
       </div>
     </div>
   );
-}
-
-interface MemberRoleProps extends MemberProps {
-  /** An organization has one at least. */
-  readonly isOnlyAdmin: boolean;
 }
 
 function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
@@ -156,16 +162,8 @@ function MemberRole({ member, isOnlyAdmin }: MemberRoleProps) {
   const { isAdmin, person } = usePerson();
   const changed = useChanged();
   const [wanted, setWanted] = useState<RoleJson>();
-  if (!isAdmin) {
-    return roleName(role);
-  }
-  if (isOnlyAdmin) {
-    return (
-      <>
-        {roleName(role)}
-        <span className="hint">The only admin. To step down, make somebody else admin first.</span>
-      </>
-    );
+  if (!isAdmin || isOnlyAdmin) {
+    return <span className="badge">{roleName(role)}</span>;
   }
   const article = wanted === "ROLE_ADMIN" ? "an" : "a";
   return (

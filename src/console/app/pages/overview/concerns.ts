@@ -15,7 +15,7 @@ import { useOrganization } from "../../api/session.ts";
 import { durationMs } from "../../api/task-stats.ts";
 import { newestFailuresOf } from "../../api/tasks.ts";
 import { failingWebhooksOf } from "../../api/webhooks.ts";
-import { counted } from "../../ui/counted.ts";
+import { counted, sentence } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
 import { failureText } from "../tasks/failure-text.ts";
@@ -78,7 +78,7 @@ function ofAlert(
     isBad: true,
     what: `Alert ${rule} fires`,
     link: linkOptions({ to: "/o/$organization/alerts", params: { organization } }),
-    cause: text ?? "",
+    cause: sentence(text ?? ""),
     at: since,
   };
 }
@@ -167,8 +167,8 @@ function ofWebhook(
     name: deployment,
     isBad: disabled,
     what: disabled
-      ? `Webhook ${name} is off`
-      : `Webhook ${name}: ${counted(failures, "failure")} in a row`,
+      ? `Webhook ${name} is disabled`
+      : `Webhook ${name} is failing: ${counted(failures, "failure")} in a row`,
     link: linkOptions({
       to: "/o/$organization/deployments/$deployment/webhooks/$webhook",
       params: { organization, deployment, webhook: name },

@@ -45,6 +45,10 @@ export function Device() {
           onDone={setLogin}
         />
       </section>
+      <p className="secondary">
+        Only enter a code from a terminal that you started yourself: it signs in as{" "}
+        <bdi>{person.email}</bdi>.
+      </p>
     </SinglePage>
   );
 }

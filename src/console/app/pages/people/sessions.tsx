@@ -9,13 +9,13 @@ import type { ReactNode } from "react";
 import type { SessionJson } from "../../../../../gen/tessera/v1/auth_pb.js";
 import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
-import { signOut } from "../../api/session.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { placeText } from "./place-text.ts";
 
 export function Sessions() {
   const queryClient = useQueryClient();
@@ -59,7 +59,7 @@ export function Sessions() {
             cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
           },
         ]}
-        actions={(session) => <EndSession session={session} />}
+        actions={(session) => !session.current && <EndSession session={session} />}
       />
       <ShowMore of={list} />
     </section>
@@ -67,14 +67,16 @@ export function Sessions() {
 }
 
 const UNKNOWN_PROGRAM = "Unknown program";
-const UNKNOWN_ADDRESS = "unknown address";
+
+const placeOf = (address: string | undefined): string =>
+  address ? placeText(address, location.hostname) : "unknown address";
 
 function Client({ session }: { readonly session: SessionJson }) {
   const { client, address, current = false } = session;
   return (
     <>
       {client || UNKNOWN_PROGRAM} {current && <span className="badge accent">This session</span>}
-      <span className="secondary">{address || UNKNOWN_ADDRESS}</span>
+      <span className="secondary">{placeOf(address)}</span>
     </>
   );
 }
@@ -89,7 +91,7 @@ function lastUse({ current = false, lastUsedAt }: SessionJson): ReactNode {
 function EndSession({ session }: { readonly session: SessionJson }) {
   const queryClient = useQueryClient();
   const toast = useToast();
-  const { sessionId = "", current = false, client, address } = session;
+  const { sessionId = "", client, address } = session;
   const name = client || UNKNOWN_PROGRAM;
   const ending = useMutation({
     mutationFn: () => auth.endSession({ sessionId }),
@@ -100,14 +102,10 @@ function EndSession({ session }: { readonly session: SessionJson }) {
       await queryClient.invalidateQueries({ queryKey: ["sessions"] });
     },
   });
-  return current ? (
-    <Button kind="quiet" onClick={() => void signOut()}>
-      Sign out
-    </Button>
-  ) : (
+  return (
     <Button
       kind="quiet"
-      aria-label={`Sign out ${name}, ${address || UNKNOWN_ADDRESS}`}
+      aria-label={`Sign out ${name}, ${placeOf(address)}`}
       isBusy={ending.isPending}
       onClick={() => ending.mutate()}
     >

@@ -80,10 +80,10 @@ export function SignIn() {
           </>
         )}
       </section>
-      <p className="secondary">
-        Forgot your password? The operator of this platform can set another. No account? An admin of
-        your organization can invite you.
-      </p>
+      <div className="secondary">
+        <p>Forgot your password? The operator of this platform can set another.</p>
+        <p>No account? An admin of your organization can invite you.</p>
+      </div>
     </SinglePage>
   );
 }

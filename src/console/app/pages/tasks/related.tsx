@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { answerOf, deliveryStateOf } from "../../api/deliveries.ts";
 import {
   errorTextOf,
   failuresLike,
@@ -10,7 +11,7 @@ import {
   retriesOf,
   type TaskName,
 } from "../../api/tasks.ts";
-import { answerOf, deliveriesOfTask, deliveryStateOf } from "../../api/webhooks.ts";
+import { deliveriesOfTask } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { DELIVERY_TONES } from "../../ui/deliveries.tsx";
 import { Status } from "../../ui/status.tsx";

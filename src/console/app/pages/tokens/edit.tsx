@@ -3,7 +3,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { tokens } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
-import { type Access, deedsOf, isOrganizations } from "../../api/tokens.ts";
+import { type Access, deedsOf } from "../../api/token-access.ts";
+import { isOrganizations } from "../../api/tokens.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { formMessage } from "../../ui/form.ts";
 import { FormActions } from "../../ui/form-actions.tsx";
@@ -27,7 +28,7 @@ export default function EditToken({ token, onClose }: TokenDialogProps) {
   const sendSeen = useSeenVersion({
     thing: token,
     read: () => tokens.getToken({ organization, tokenId }),
-    wordsOf: (now) => `${now.name}, ${deedsOf(now)}`,
+    wordsOf: (now) => `${now.name}, ${deedsOf(now.access)}`,
   });
   const saving = useMutation({
     mutationFn: () =>

@@ -1,7 +1,8 @@
 /** The table of tokens, each with the menu of its actions. */
 import type { TokenJson } from "../../../../../gen/tessera/v1/token_pb.js";
 import { usePerson } from "../../api/session.ts";
-import { callable, deedsOf, isOrganizations } from "../../api/tokens.ts";
+import { deedsOf } from "../../api/token-access.ts";
+import { callable, isOrganizations } from "../../api/tokens.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
@@ -40,13 +41,19 @@ export function TokenTable({ tokens, me, onAct }: TokenTableProps) {
       keyOf={({ tokenId = "" }) => tokenId}
       columns={[
         { name: "Name", cell: (token) => <Name token={token} /> },
-        { name: "Kind", narrow: "unnamed", cell: (token) => <Kind token={token} me={me} /> },
+        {
+          ...{ name: "Kind", narrow: "unnamed" },
+          cell: (token) => (
+            <span className="badge">{isOrganizations(token) ? "organization" : "personal"}</span>
+          ),
+        },
         {
           name: "Access",
           narrow: "unnamed",
           grows: true,
           cell: (token) => <Access token={token} />,
         },
+        { name: "Created", cell: (token) => <Created token={token} me={me} /> },
         {
           name: "Last used",
           cell: (token) => <LastUse token={token} />,
@@ -72,18 +79,25 @@ function Name({ token: { name, hint, description } }: TokenProps) {
   );
 }
 
-function Kind({ token, me }: TokenProps & { readonly me: string }) {
+/** When, and by whom if that is somebody else. */
+function Created({ token, me }: TokenProps & { readonly me: string }) {
+  const { createdAt, createdBy } = token;
   return (
     <>
-      <span className="badge">{isOrganizations(token) ? "organization" : "personal"}</span>
-      {token.createdBy !== me && <span className="secondary">by {token.createdBy}</span>}
+      {createdAt !== undefined && <Time at={createdAt} />}
+      {createdBy !== me && (
+        <span className="secondary">
+          by <bdi>{createdBy}</bdi>
+        </span>
+      )}
     </>
   );
 }
 
 function Access({ token }: TokenProps) {
   const called = callable(token);
-  return called === "" ? deedsOf(token) : `${deedsOf(token)}: ${called}`;
+  const deeds = deedsOf(token.access);
+  return called === "" ? deeds : `${deeds}: ${called}`;
 }
 
 function LastUse({ token: { lastUsedAt, createdAt = "" } }: TokenProps) {

@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import type { WebhookDeliveryJson } from "../../gen/tessera/v1/webhook_pb.js";
+import { causeOf, isHeld, ruleOf } from "../../src/console/app/api/deliveries.ts";
+
+const told = (webhook: string, error: string, time: string): WebhookDeliveryJson => ({
+  webhook,
+  answers: [{ error, time }],
+});
+
+const DELIVERIES = [
+  told("app", "the connection was refused", "2026-11-29T12:00:00Z"),
+  told("app", "the name could not be resolved", "2026-11-29T12:00:05Z"),
+  told("other", "it took too long", "2026-11-29T12:00:09Z"),
+];
+
+it("what fails has a cause, the answer that came last to any of its own deliveries", () => {
+  const cause = causeOf({ name: "app", failures: 2 }, DELIVERIES);
+  expect(cause?.text).toBe("the name could not be resolved");
+  expect(causeOf({ name: "app", failures: 0 }, DELIVERIES)).toBeUndefined();
+});
+
+it("deliveries are held behind what is disabled or waits for its next attempt, and no other", () => {
+  expect(isHeld({ name: "app", disabled: true })).toBe(true);
+  expect(isHeld({ name: "app", failures: 7, pausedUntil: "2026-11-29T12:05:00Z" })).toBe(true);
+  expect(isHeld({ name: "app", failures: 2 })).toBe(false);
+});
+
+it("a delivery of alerts names the rule of its first alert, where that is known", () => {
+  const id = "019aa51c-0000-7000-8000-000000000000-0000";
+  const known = [
+    { id: "019aa51c-0000-7000-8000-000000000000", rule: "other" },
+    { id, rule: "degraded" },
+  ];
+  expect(ruleOf({ id: `${id}-firing-app` }, known)).toBe("degraded");
+  expect(ruleOf({ id: `${id}-cleared-on-firing-day` }, known)).toBe("degraded");
+  expect(ruleOf({ id: `${id}-firing-app` }, [])).toBe("an alert");
+});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { alikeText, spansOf } from "../../src/console/app/pages/tasks/spans.ts";
+import { alikeText, spansOf, timingText } from "../../src/console/app/pages/tasks/spans.ts";
 import { attemptsOf, returnedAttempt, withReturned } from "../../src/tasks/attempt.ts";
 import type { ReturnedAttempt, Task } from "../../src/tasks/task.ts";
 
@@ -16,6 +16,34 @@ const shown = (task: Parameters<typeof spansOf>[0], now: number) =>
   ]);
 
 const failure = { reason: "FAILURE_REASON_ERROR" as const, message: "no" };
+
+describe("the timing of a task in words", () => {
+  const told = (task: Parameters<typeof spansOf>[0]): string => timingText(spansOf(task, 100_000));
+
+  it("is its wait and its run where one attempt was enough", () => {
+    const attempts = [{ number: 1, startedAt: at(0), endedAt: at(0.312) }];
+    expect(told({ createdAt: at(0), finishedAt: at(0.312), attempts })).toBe(
+      "Queued 0 ms · ran 312 ms",
+    );
+  });
+
+  it("sums what its attempts and the pauses between them took", () => {
+    const attempts = [
+      { number: 1, startedAt: at(1), endedAt: at(2), failure, retryAt: at(4) },
+      { number: 2, startedAt: at(6), endedAt: at(9) },
+    ];
+    expect(told({ createdAt: at(0), finishedAt: at(9), attempts })).toBe(
+      "Queued 3 s · ran 4 s in 2 attempts · backoff 2 s",
+    );
+  });
+
+  it("says what goes on, and what has not begun", () => {
+    const attempts = [{ number: 1, startedAt: at(40) }];
+    expect(told({ createdAt: at(0), attempts })).toBe("Queued 40 s · ran 1 min…");
+    expect(told({ createdAt: at(70) })).toBe("Queued 30 s…");
+    expect(told({ createdAt: at(70), runAt: at(160) })).toBe("Scheduled 30 s…");
+  });
+});
 
 describe("the spans of a task", () => {
   it("are its wait, each attempt, and the pauses between", () => {

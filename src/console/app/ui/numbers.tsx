@@ -9,7 +9,8 @@ export interface PageNumber {
   readonly unit?: string;
   /** What explains it, below it: a line, or several. */
   readonly note?: string | readonly string[];
-  readonly isBad?: boolean;
+  /** How bad it is. Default: it is not. */
+  readonly tone?: "bad" | "warning" | undefined;
 }
 
 interface NumbersProps {
@@ -22,10 +23,10 @@ export function Numbers({ label, numbers }: NumbersProps) {
   return (
     <section aria-label={label}>
       <dl className="numbers">
-        {numbers.map(({ name, value, unit, note = [], isBad = false }) => (
+        {numbers.map(({ name, value, unit, note = [], tone = "" }) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd className={isBad ? "number-value bad" : "number-value"}>
+            <dd className={`number-value ${tone}`}>
               {value}
               {unit !== undefined && <span className="number-unit"> {unit}</span>}
             </dd>

@@ -1,10 +1,9 @@
 /** The deployments of an organization. */
-import { useQuery } from "@tanstack/react-query";
+import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { TaskStatsJson } from "../../../../../gen/tessera/v1/organization_task_pb.js";
-import { endedOf, isFailing } from "../../api/failing.ts";
 import { useOrganization } from "../../api/session.ts";
 import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
@@ -18,6 +17,7 @@ import { count, percent } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
+import { endedOf, failingIn, statesText, toneOfFailed } from "./state-words.ts";
 import "./deployments.css";
 
 /** Deployments that are shown at first: an organization may have thousands. */
@@ -25,8 +25,10 @@ const MAX_SHOWN_DEPLOYMENTS = 100;
 
 export function Deployments() {
   const organization = useOrganization();
+  usePrefetchQuery(taskStatsOf(organization));
   const { deployments, stream } = useDeployments(organization);
   const { data: stats } = useQuery(taskStatsOf(organization));
+  const failing = failingIn(stats ?? {});
   const [isDeploying, setDeploying] = useState(false);
   const { shown, field, rest } = useFinder(deployments, {
     noun: "deployments",
@@ -36,7 +38,11 @@ export function Deployments() {
   return (
     <Page
       title="Deployments"
-      description="Services that this organization runs here."
+      description={
+        deployments.length === 0
+          ? "Services that this organization runs here."
+          : statesText(deployments, failing)
+      }
       actions={
         <>
           <StreamStatus state={stream} />
@@ -84,12 +90,7 @@ export function Deployments() {
                 },
                 {
                   name: "State",
-                  cell: (one) => (
-                    <DeploymentState
-                      deployment={one}
-                      isFailing={stats && isFailing(statsOf(stats, one.name))}
-                    />
-                  ),
+                  cell: (one) => <DeploymentState deployment={one} failing={failing} />,
                 },
                 {
                   name: "Failed tasks (1 h)",
@@ -152,16 +153,18 @@ function Count({ of }: { readonly of: number }) {
 function FailedTasks({ name, of }: { readonly name: string; readonly of: TaskStatsJson }) {
   const organization = useOrganization();
   const { failed = 0 } = of;
-  return failed === 0 ? (
-    <Count of={0} />
-  ) : (
+  const ended = endedOf(of);
+  if (failed === 0) {
+    return <span className="zero">{ended === 0 ? "–" : `0 of ${count(ended)}`}</span>;
+  }
+  return (
     <Link
-      className="failed-count"
+      className={`failed-count ${toneOfFailed(failed, ended)}`}
       to="/o/$organization/deployments/$deployment/tasks"
       params={{ organization, deployment: name }}
       search={{ status: "failure", since: "1h" }}
     >
-      {count(failed)} of {count(endedOf(of))}
+      {count(failed)} of {count(ended)}
       <span className="hidden"> tasks of {name} failed</span>
     </Link>
   );
@@ -183,7 +186,7 @@ function ErrorRate({ name, calls = 0, failedCalls = 0 }: ErrorRateProps) {
     <span className="zero">0 %</span>
   ) : (
     <Link
-      className="failed-count"
+      className={`failed-count ${toneOfFailed(failedCalls, calls)}`}
       to="/o/$organization/deployments/$deployment/metrics"
       params={{ organization, deployment: name }}
       search={{ range: "1h" }}

@@ -1,11 +1,12 @@
 /** The frame of a deployment's pages: its name, its state and the way between them. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, usePrefetchQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
+import { taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployment } from "../../api/use-deployments.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -16,6 +17,7 @@ import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Strip } from "../../ui/strip.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { DeploymentState } from "./state.tsx";
+import { failingIn } from "./state-words.ts";
 import "./deployment.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment");
@@ -32,6 +34,9 @@ const TABS = [
   ["Settings", "/o/$organization/deployments/$deployment/settings"],
 ] as const;
 
+/** How often it is asked what fails, on a page that shows nothing else of the last hour. */
+const REFRESH_MS = 10_000;
+
 /** The name of the deployment in the path. */
 export const useDeploymentName = (): string => route.useParams().deployment;
 
@@ -47,6 +52,7 @@ export function DeploymentFrame({
 }) {
   const organization = useOrganization();
   const name = useDeploymentName();
+  const failing = useFailing(organization);
   const { deployment, isDeleted, stream } = useDeployment(organization, name, { hasStream });
   if (isDeleted) {
     return <Deleted name={name} />;
@@ -60,7 +66,7 @@ export function DeploymentFrame({
         </Link>
       }
       part={title === "Overview" ? undefined : title.toLowerCase()}
-      description={<DeploymentState deployment={deployment} />}
+      description={<DeploymentState deployment={deployment} failing={failing} />}
       actions={
         <>
           {!hasStream && <StreamStatus state={stream} />}
@@ -83,6 +89,15 @@ export function DeploymentFrame({
       {children(deployment)}
     </Page>
   );
+}
+
+/** The names of the deployments that fail, for a page that needs no other number of their tasks. */
+function useFailing(organization: string): readonly string[] {
+  const query = taskStatsOf(organization);
+  // With what else the page reads first, so that its first word is the right one.
+  usePrefetchQuery(query);
+  const { data = [] } = useQuery({ ...query, select: failingIn, refetchInterval: REFRESH_MS });
+  return data;
 }
 
 /** In the place of a page whose deployment goes while somebody looks. */

@@ -23,6 +23,7 @@ import { whyQueued } from "../tasks/state.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import { placeOf } from "./place.ts";
+import { endedOf, toneOfFailed } from "./state-words.ts";
 import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
@@ -142,12 +143,9 @@ function Health({ name }: { readonly name: string }) {
     metricsOf({ organization, deployment: name, metrics: [...METRICS], range: RANGES["1h"][1] }),
   );
   const { data: stats } = useQuery(taskStatsOf(organization));
-  const {
-    queued = 0,
-    running = 0,
-    failed = 0,
-    oldestQueuedAge,
-  } = stats ? statsIn(stats, name) : {};
+  const total = stats ? statsIn(stats, name) : {};
+  const { queued = 0, running = 0, failed = 0, oldestQueuedAge } = total;
+  const ended = endedOf(total);
   const { calls = 0, failedCalls = 0 } = stats ? statsOf(stats, name) : {};
   const params = { organization, deployment: name };
   return (
@@ -158,7 +156,7 @@ function Health({ name }: { readonly name: string }) {
           { name: "Calls (1 h)", value: stats ? count(calls) : "–" },
           {
             name: "Failed calls (1 h)",
-            isBad: failedCalls > 0,
+            tone: toneOfFailed(failedCalls, calls),
             value:
               failedCalls > 0 ? (
                 <Link
@@ -175,7 +173,7 @@ function Health({ name }: { readonly name: string }) {
           },
           {
             name: "Failed tasks (1 h)",
-            isBad: failed > 0,
+            tone: toneOfFailed(failed, ended),
             value:
               failed > 0 ? (
                 <Link

@@ -1,35 +1,31 @@
 /** The state of a deployment, with its reason. */
-import type {
-  DeploymentJson,
-  DeploymentStatusJson,
-} from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { Status, type Tone } from "../../ui/status.tsx";
+import { type DeploymentWord, stateOf } from "./state-words.ts";
 
-const STATES: Partial<Record<DeploymentStatusJson, readonly [Tone, string]>> = {
-  DEPLOYMENT_STATUS_STARTING: ["working", "starting"],
-  DEPLOYMENT_STATUS_READY: ["good", "ready"],
-  DEPLOYMENT_STATUS_DEGRADED: ["warning", "degraded"],
-  DEPLOYMENT_STATUS_FAILED: ["bad", "failed"],
-  DEPLOYMENT_STATUS_STOPPED: ["idle", "stopped"],
+const TONES: Readonly<Record<DeploymentWord, Tone>> = {
+  starting: "working",
+  ready: "good",
+  failing: "bad",
+  degraded: "warning",
+  failed: "bad",
+  stopped: "idle",
+  unknown: "idle",
 };
 
 interface DeploymentStateProps {
-  /** Of all nodes, or of one. */
-  readonly deployment: Pick<DeploymentJson, "status" | "statusReason">;
-  /** Its workers are up, and what they do fails. Default: that is told elsewhere. */
-  readonly isFailing?: boolean | undefined;
+  /** Of all nodes, or of one, which has no name. */
+  readonly deployment: Pick<DeploymentJson, "name" | "status" | "statusReason">;
+  /** The names of those that fail. Default: that is told elsewhere. */
+  readonly failing?: readonly string[];
 }
 
-export function DeploymentState({ deployment, isFailing = false }: DeploymentStateProps) {
-  const { status = "DEPLOYMENT_STATUS_UNSPECIFIED", statusReason } = deployment;
-  const isBadlyReady = isFailing && status === "DEPLOYMENT_STATUS_READY";
-  const [tone, word] = isBadlyReady
-    ? (["warning", "failing"] as const)
-    : (STATES[status] ?? ["idle", "unknown"]);
-  const [reason] = statusReason?.split("\n") ?? [];
+export function DeploymentState({ deployment, failing = [] }: DeploymentStateProps) {
+  const word = stateOf(deployment, failing);
+  const [reason] = deployment.statusReason?.split("\n") ?? [];
   return (
     <>
-      <Status tone={tone}>{word}</Status>{" "}
+      <Status tone={TONES[word]}>{word}</Status>{" "}
       {reason && (
         <span className="secondary reason" title={reason}>
           {reason}

@@ -10,7 +10,6 @@ import type {
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import type { FailingWebhookJson } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { alertsOf } from "../../api/alerts.ts";
-import { MIN_BAD_SHARE } from "../../api/failing.ts";
 import { useOrganization } from "../../api/session.ts";
 import { durationMs } from "../../api/task-stats.ts";
 import { newestFailuresOf } from "../../api/tasks.ts";
@@ -18,6 +17,7 @@ import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { counted, sentence } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
+import { endedOf, toneOfFailed } from "../deployments/state-words.ts";
 import { failureText } from "../tasks/failure-text.ts";
 import { withAlerts } from "./alerted.ts";
 
@@ -119,7 +119,7 @@ function ofTasks(
     {
       key: `tasks ${deployment}`,
       name: deployment,
-      isBad: true,
+      isBad: toneOfFailed(failed, endedOf(total)) === "bad",
       what: `${counted(failed, "task")} failed in the last hour`,
       link: linkOptions({
         to: "/o/$organization/deployments/$deployment/tasks",
@@ -144,7 +144,7 @@ function ofCalls(
     {
       key: `calls ${deployment}`,
       name: deployment,
-      isBad: share >= MIN_BAD_SHARE,
+      isBad: toneOfFailed(failedCalls, calls) === "bad",
       what: `${counted(failedCalls, "call")} failed in the last hour`,
       link: linkOptions({
         to: "/o/$organization/deployments/$deployment/metrics",

@@ -1,5 +1,5 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
-import { useQuery } from "@tanstack/react-query";
+import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
 import { Link, lazyRouteComponent } from "@tanstack/react-router";
 import { Suspense } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
@@ -20,6 +20,7 @@ import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
+import { endedOf, failingIn, statesText, toneOfFailed } from "../deployments/state-words.ts";
 import { Attention } from "./attention.tsx";
 import { useConcerns } from "./concerns.ts";
 import { FirstSteps } from "./first-steps.tsx";
@@ -34,13 +35,15 @@ const LastHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
 export function Overview() {
   const name = useOrganization();
   const { organization } = usePerson();
+  usePrefetchQuery(taskStatsOf(name));
   const { deployments, stream } = useDeployments(name);
   const { data: stats = {}, error } = useQuery(taskStatsOf(name));
+  const failing = failingIn(stats);
   const concerns = useConcerns(deployments, stats);
   return (
     <Page
       title={titleOf(organization ?? { name })}
-      description={summaryOf(deployments, concerns.length)}
+      description={summaryOf(deployments, failing, concerns.length)}
       actions={<StreamStatus state={stream} />}
     >
       {deployments.length === 0 && <FirstSteps deployments={deployments} stats={stats} />}
@@ -65,7 +68,7 @@ export function Overview() {
                     {one.name}
                   </Link>
                   <span className="row-state">
-                    <DeploymentState deployment={one} />
+                    <DeploymentState deployment={one} failing={failing} />
                   </span>
                   <span className="secondary row-end">
                     {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
@@ -111,15 +114,18 @@ export function Overview() {
   );
 }
 
-/** Such as `2 need attention · 3 of 3 ready`. */
-function summaryOf(deployments: readonly DeploymentJson[], concerns: number): string {
+/** Such as `2 need attention · 2 of 3 deployments ready, 1 failing`. */
+function summaryOf(
+  deployments: readonly DeploymentJson[],
+  failing: readonly string[],
+  concerns: number,
+): string {
   if (deployments.length === 0) {
     return "No deployments yet.";
   }
-  const ready = deployments.filter(({ status }) => status === "DEPLOYMENT_STATUS_READY").length;
   const attention =
     concerns === 0 ? "All runs well" : `${concerns} ${concerns === 1 ? "needs" : "need"} attention`;
-  return `${attention} · ${ready} of ${counted(deployments.length, "deployment")} ready`;
+  return `${attention} · ${statesText(deployments, failing)}`;
 }
 
 /** Such as `12 queued, 3 running`. */
@@ -148,7 +154,7 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
       name: "Failure (1 h)",
       value: failed > 0 ? <FailedTasks count={failed} /> : "0",
       ...(cancelled > 0 && { note: `${counts.format(cancelled)} cancelled` }),
-      isBad: failed > 0,
+      tone: toneOfFailed(failed, endedOf(stats ?? {})),
     },
     { name: "Queue time (1 h)", ...percentiles(queueTime) },
     { name: "Run time (1 h)", ...percentiles(runTime) },

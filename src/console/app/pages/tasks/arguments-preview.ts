@@ -52,8 +52,8 @@ function beginningOf(json: string): string {
   return memberOf(json.replace(/^\{/, ""));
 }
 
-/** `"texts":["A short` as `texts: A short…`. */
+/** `"text":"A short` as `text: A short…`, and `"texts":["A short` as `texts: ["A short…`, which is no text. */
 function memberOf(text: string): string {
-  const [, name, value = ""] = /^\s*"((?:[^"\\]|\\.)*)"\s*:\s*[[{"]*(.*)$/s.exec(text) ?? [];
+  const [, name, value = ""] = /^\s*"((?:[^"\\]|\\.)*)"\s*:\s*"?(.*)$/s.exec(text) ?? [];
   return name === undefined ? `${text}…` : `${name}: ${value.replaceAll(/(?:\\[nrt])+/g, " ")}…`;
 }

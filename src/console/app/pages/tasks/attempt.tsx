@@ -12,6 +12,7 @@ import { Status, type Tone } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { reasonOf } from "./failure-text.ts";
 import { TaskLog } from "./log.tsx";
+import { AlikeFailures } from "./related.tsx";
 import { alikeText } from "./spans.ts";
 import { hasFrame, innermost, type StackPart, stackIn } from "./stack.ts";
 import type { TaskEvents } from "./use-task-events.ts";
@@ -43,7 +44,7 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
           {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
         </span>
       </div>
-      {failure !== undefined && <Failure attempt={attempt} name={name} alike={alikeText(task)} />}
+      {failure !== undefined && <Failure attempt={attempt} task={task} name={name} />}
       <p className="secondary attempt-where">
         {worker && (
           <span>
@@ -67,14 +68,10 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
   );
 }
 
-interface FailureProps extends Pick<AttemptProps, "attempt" | "name"> {
-  /** Which attempts failed so, where it is more than this one. */
-  readonly alike: string;
-}
-
-function Failure({ attempt, name, alike }: FailureProps) {
+function Failure({ attempt, task, name }: Omit<AttemptProps, "events">) {
   const { worker, startedAt = "", endedAt = "", failure } = attempt;
   const message = failure?.message ?? "";
+  const alike = alikeText(task);
   const { data: lines } = useQuery(stacksOf(name, endedAt));
   // Up to 500 lines are read for it, which change only when they are asked for again.
   const { text, parts } = useMemo(() => {
@@ -97,6 +94,9 @@ function Failure({ attempt, name, alike }: FailureProps) {
       <div className="attempt-failure copied-from">
         {alike !== "" && <p>{alike}</p>}
         <pre className="result-text">{message || reasonOf(failure?.reason)}</pre>
+        {task.failure !== undefined && attempt === task.attempts?.at(-1) && (
+          <AlikeFailures name={name} task={task} />
+        )}
       </div>
       {parts.length > 0 && <Stack parts={parts} text={text} />}
     </>

@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { parseExactly } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
 import { CopyButton } from "../../ui/copy-button.tsx";
+import { counted } from "../../ui/counted.ts";
 import { DOWNLOAD, Icon } from "../../ui/icon.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { JsonView, MAX_SHOWN_CHARS } from "./json-view.tsx";
@@ -48,7 +49,7 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
   const drawing = useDrawing(blob);
   const about = (
     <span className="secondary">
-      {[...nameOf(blob.type), sizeOfWhole(blob, beginning)].join(", ")}
+      {[...nameOf(blob.type), ...itemsOf(shown), sizeOfWhole(blob, beginning)].join(", ")}
       {shown?.isCut && "; the page shows the beginning"}
     </span>
   );
@@ -101,6 +102,10 @@ function nameOf(type: string): string[] {
   const [name = ""] = type.split(";");
   return name === "application/json" ? [] : [name || "bytes"];
 }
+
+/** How many items a list has. */
+const itemsOf = (shown: Shown | undefined): string[] =>
+  Array.isArray(shown?.value) ? [counted(shown.value.length, "item")] : [];
 
 function sizeOfWhole(blob: Blob, beginning: Beginning | undefined): string {
   if (beginning === undefined) {

@@ -116,12 +116,14 @@ export function AlikeFailures({ name, task }: RelatedProps) {
       ? counted(count, "other task")
       : `${MAX_TASKS_PER_PAGE - 1} other tasks or more`;
   return (
-    <Link
-      to="/o/$organization/tasks"
-      params={{ organization }}
-      search={{ status: "failure", deployment, error: errorTextOf(task) }}
-    >
-      {others} failed with this error in the last hour
-    </Link>
+    <p className="alike">
+      <Link
+        to="/o/$organization/tasks"
+        params={{ organization }}
+        search={{ status: "failure", deployment, error: errorTextOf(task) }}
+      >
+        {others} failed with this error in the last hour
+      </Link>
+    </p>
   );
 }

@@ -1,5 +1,7 @@
 /** The life of a task in spans of time: waiting, attempts, and the pauses before the next ones. */
 import type { TaskAttemptJson, TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { counted } from "../../ui/counted.ts";
+import { duration } from "../../ui/duration.ts";
 
 /** A shorter wait between a pause and the next attempt is not worth a line. */
 const MIN_SHOWN_WAIT_MS = 100;
@@ -82,4 +84,25 @@ export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
     wait(endMs, !isOver, 0);
   }
   return spans;
+}
+
+/** What a task did in the spans of a kind. */
+const DID: Readonly<Record<Span["kind"], string>> = {
+  scheduled: "scheduled",
+  queued: "queued",
+  attempt: "ran",
+  pause: "backoff",
+  "left-out": "not kept",
+};
+
+/** Such as `Queued 2 s · ran 312 ms in 2 attempts · backoff 1 s`: the sum of each kind of span, with `…` where one goes on. */
+export function timingText(spans: readonly Span[]): string {
+  const sums = [...Map.groupBy(spans, ({ kind }) => kind)].map(([kind, of]) => {
+    const ms = of.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
+    const goesOn = of.some(({ isOpen }) => isOpen) ? "…" : "";
+    const times = kind === "attempt" && of.length > 1 ? ` in ${counted(of.length, "attempt")}` : "";
+    return `${DID[kind]} ${duration(ms)}${goesOn}${times}`;
+  });
+  const text = sums.join(" · ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -28,6 +28,7 @@ import { Raw } from "./raw.tsx";
 import { AlikeFailures, OfKey, OfSchedule, Retries, Tags, Told } from "./related.tsx";
 import { ListedStatus, whyQueued } from "./state.tsx";
 import type { TaskPieces } from "./task-pieces.ts";
+import { Timing } from "./timing.tsx";
 import { useTaskEvents } from "./use-task-events.ts";
 import { Waterfall } from "./waterfall.tsx";
 import "./tasks.css";
@@ -87,6 +88,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
         </>
       }
     >
+      <Timing task={task} />
       <Links task={task} name={name} />
       {task.status === "TASK_STATUS_RUNNING" && (
         <Progress progress={events.progress ?? task.progress} />
@@ -99,11 +101,14 @@ function TaskView({ name }: { readonly name: TaskName }) {
           {[`It failed (${reasonOf(task.failure.reason)})`, task.failure.message]
             .filter(Boolean)
             .join(": ")}
+          <AlikeFailures name={name} task={task} />
         </Notice>
       )}
       {isSuccess && given}
-      <div className={attempts.length > 1 ? "run" : "run one-attempt"}>
-        <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
+      <div className="run">
+        {attempts.length > 1 && (
+          <Waterfall task={task} chosen={attempt?.number} onChoose={setChosen} />
+        )}
         {attempt === undefined ? (
           <Waiting task={task} />
         ) : (
@@ -172,7 +177,6 @@ function Links({ task, name }: { readonly task: TaskJson; readonly name: TaskNam
       <OfKey name={name} task={task} />
       <Retries name={name} task={task} />
       <Told name={name} task={task} />
-      {task.failure !== undefined && <AlikeFailures name={name} task={task} />}
     </div>
   );
 }
@@ -200,11 +204,13 @@ function Waiting({ task }: { readonly task: TaskJson }) {
 }
 
 function Facts({ task }: { readonly task: TaskJson }) {
+  // What it says itself is the start of its last attempt.
+  const [first] = task.attempts ?? [];
   const times = [
     ["Submitted", task.createdAt],
     ["Starts not before", task.status === "TASK_STATUS_QUEUED" ? task.runAt : undefined],
     ["Has to start by", task.startBy],
-    ["Started", task.startedAt],
+    ["Started", first?.startedAt ?? task.startedAt],
     ["Ended", task.finishedAt],
     ["Kept until", task.expiresAt],
   ] as const;

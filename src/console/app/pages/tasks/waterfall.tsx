@@ -1,15 +1,11 @@
-/** The life of a task as a waterfall, in which an attempt is chosen. */
+/** The life of a task with several attempts as a waterfall, in which one is chosen. */
 import { useEffect, useRef } from "react";
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useShortcut } from "../../shell/keys.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
-import { useNow } from "../../ui/use-now.ts";
-import { outcomeOf } from "./attempt.tsx";
-import { failedAlike, type Span, spansOf } from "./spans.ts";
-
-/** How often the bars of what goes on grow. */
-const REFRESH_MS = 1_000;
+import { failedAlike, type Span } from "./spans.ts";
+import { toneOf, useSpans } from "./timing.tsx";
 
 const WORDS = { scheduled: "Scheduled", queued: "Queued", pause: "Backoff" } as const;
 
@@ -21,8 +17,7 @@ interface WaterfallProps {
 }
 
 export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
-  const nowMs = useNow(task.finishedAt === undefined ? REFRESH_MS : undefined);
-  const spans = spansOf(task, Math.max(nowMs, Date.now()));
+  const spans = useSpans(task);
   const fromMs = spans[0]?.fromMs ?? 0;
   const lengthMs = Math.max(1, ...spans.map(({ toMs }) => toMs - fromMs));
   const numbers = spans.flatMap(({ attempt }) => attempt?.number ?? []);
@@ -50,7 +45,7 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
     <section className="waterfall" aria-labelledby="waterfall">
       <div className="attempt-line">
         <h2 id="waterfall">Timeline</h2>
-        {spans.length > 1 && task.finishedAt === undefined && (
+        {task.finishedAt === undefined && (
           <span className="secondary">{duration(lengthMs)} so far</span>
         )}
       </div>
@@ -60,21 +55,12 @@ export function Waterfall({ task, chosen, onChoose }: WaterfallProps) {
           // The last one is seen as well, however short it is.
           const from = `min(${share(span.fromMs - fromMs)}, 100% - 0.25rem)`;
           const width = share(span.toMs - span.fromMs);
-          // One attempt is a strip: each span has its part of one track.
-          const isStrip = numbers.length < 2;
           const line = (
             <>
               <span className="waterfall-name">{nameOf(span)}</span>
-              <span
-                className="waterfall-track"
-                aria-hidden="true"
-                style={isStrip ? { insetInlineStart: from, width } : undefined}
-              >
+              <span className="waterfall-track" aria-hidden="true">
                 {(span.isOpen || span.toMs > span.fromMs) && (
-                  <span
-                    className={toneOf(span, task)}
-                    style={isStrip ? undefined : { marginInlineStart: from, width }}
-                  />
+                  <span className={toneOf(span, task)} style={{ marginInlineStart: from, width }} />
                 )}
               </span>
               <span className="waterfall-time">
@@ -117,8 +103,4 @@ function nameOf({ kind, attempt, leftOut = 0 }: Span): string {
     default:
       return WORDS[kind];
   }
-}
-
-function toneOf({ kind, attempt }: Span, task: TaskJson): string {
-  return attempt === undefined ? kind : outcomeOf(attempt, task)[0];
 }

@@ -1,0 +1,62 @@
+import { expect, it } from "vitest";
+import type { DeploymentTaskStatsJson } from "../../gen/tessera/v1/organization_task_pb.js";
+import {
+  endedOf,
+  failingIn,
+  stateOf,
+  statesText,
+  toneOfFailed,
+} from "../../src/console/app/pages/deployments/state-words.ts";
+
+const areFailing = (stats: DeploymentTaskStatsJson): readonly string[] =>
+  failingIn({ deployments: [{ ...stats, deployment: "tape" }] });
+
+it("a deployment fails whose calls or tasks of the last hour failed in one of twenty or more", () => {
+  expect(areFailing({ total: { failed: 4 } })).toEqual(["tape"]);
+  expect(areFailing({ total: { failed: 1, succeeded: 18, cancelled: 1 } })).toEqual(["tape"]);
+  expect(areFailing({ calls: 100, failedCalls: 5, total: { succeeded: 3 } })).toEqual(["tape"]);
+});
+
+it("a deployment does not fail while less than that did, or nothing was called", () => {
+  expect(areFailing({})).toEqual([]);
+  expect(areFailing({ calls: 100, failedCalls: 4, total: { failed: 1, succeeded: 20 } })).toEqual(
+    [],
+  );
+});
+
+it("a number of failures is bad from one of twenty on, else a warning, and nothing where it is 0", () => {
+  expect([toneOfFailed(0, 0), toneOfFailed(1, 21), toneOfFailed(1, 20)]).toEqual([
+    undefined,
+    "warning",
+    "bad",
+  ]);
+});
+
+it("tasks that ended are those of every final state", () => {
+  expect(endedOf({ succeeded: 3, failed: 2, cancelled: 1, running: 9 })).toBe(6);
+});
+
+it("a deployment is failing only while its workers are up", () => {
+  const status = "DEPLOYMENT_STATUS_READY";
+  expect(stateOf({ name: "tape", status }, ["tape"])).toBe("failing");
+  expect(stateOf({ name: "disc", status }, ["tape"])).toBe("ready");
+  expect(stateOf({ name: "tape", status: "DEPLOYMENT_STATUS_STOPPED" }, ["tape"])).toBe("stopped");
+  expect(stateOf({ name: "tape" }, ["tape"])).toBe("unknown");
+});
+
+it("deployments are counted as they are called, those that are not ready by their state, worst first", () => {
+  const status = "DEPLOYMENT_STATUS_READY";
+  const deployments = ["disc", "reel", "tape"].map((name) => ({ name, status }) as const);
+  expect(statesText(deployments, [])).toBe("3 of 3 deployments ready");
+  expect(statesText(deployments, ["tape"])).toBe("2 of 3 deployments ready, 1 failing");
+  expect(
+    statesText(
+      [
+        ...deployments,
+        { name: "off", status: "DEPLOYMENT_STATUS_STOPPED" },
+        { name: "bad", status: "DEPLOYMENT_STATUS_FAILED" },
+      ],
+      ["tape", "reel", "off"],
+    ),
+  ).toBe("1 of 5 deployments ready, 1 failed, 2 failing, 1 stopped");
+});

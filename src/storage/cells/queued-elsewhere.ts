@@ -7,7 +7,7 @@ import type { QueueCount } from "../queues.ts";
 import type { NewTask } from "../storage.ts";
 import type { Cells } from "./cells.ts";
 
-/** How old counts may be when a submit uses them. */
+/** Longest age of the counts that a submit uses. */
 const COUNTED_FOR_MS = 1_000;
 
 /** Deployments whose counts are kept. */

@@ -8,7 +8,7 @@ import { STATUS } from "./schema.ts";
 import { once, prepared, type Session, statement } from "./session.ts";
 
 /**
- * The columns of deleted tasks that `belongingsOf` reads, among them what a task may have elsewhere.
+ * The columns of deleted tasks that `belongingsOf` reads, which also say what other tables may have of a task.
  * Most have nothing there, and to look for it would cost as much as to delete the row. A payload that
  * does not stand in the row is large; and each stored event has a number, beside those of the state
  * changes that are derived: queued and running, and of one that has ended its end.

@@ -71,7 +71,11 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
   async retryTask(req, ctx) {
     const deployment = deploymentOf(ctx);
     const refusal = deployment.admit("task", tokenIdOf(ctx.values), req.idempotencyKey);
-    const endpointOf = (name: string) => deployment.taskEndpoint(name).manifest;
+    const endpointOf = (name: string) => {
+      // Here, and not with the answer: the queue may still refuse the retry.
+      noteEndpoint(ctx, name);
+      return deployment.taskEndpoint(name).manifest;
+    };
     const idempotency = idempotencyOf(req, () => digestOfRetry(req.taskId));
     const asked = { ...question(req, ctx), idempotency, refusal, origin: originOf(ctx) };
     const { task, replayed } = await deployment.queue.amending.retry(asked, endpointOf);
@@ -79,7 +83,6 @@ export const taskService: Partial<ServiceImpl<typeof TaskService>> = {
       noteReplay(ctx);
     }
     noteTask(ctx, task);
-    noteEndpoint(ctx, task.endpoint);
     return toTaskMessage(task, deployment.name, await deployment.tasks.place(task));
   },
 

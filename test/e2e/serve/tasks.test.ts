@@ -294,19 +294,29 @@ describe("retry", () => {
   });
 
   it("is counted as a call of its endpoint, whether the caller names that or not", async () => {
-    const counted = async (): Promise<number> => {
+    const counted = async (code: string): Promise<number> => {
       const { text } = await served.get("/metrics");
       const lines =
-        /^tessera_requests_total\{(?=[^}]*code="ok")(?=[^}]*endpoint="sum")[^}]*\} (\d+)$/gm;
-      return [...text.matchAll(lines)].reduce((sum, [, count]) => sum + Number(count), 0);
+        /^tessera_requests_total\{(?=[^}]*code="(\w+)")(?=[^}]*endpoint="sum")[^}]*\} (\d+)$/gm;
+      return [...text.matchAll(lines)].reduce(
+        (sum, [, of, count]) => sum + (of === code ? Number(count) : 0),
+        0,
+      );
     };
     const id = await served.submit("sum", { numbers: [1] });
     await served.result("sum", id);
-    const before = await counted();
+    const before = await counted("ok");
+    const refusedBefore = await counted("already_exists");
     await served.fetch(`/sum/retry?task_id=${id}`, { method: "POST" });
     const transport = createConnectTransport({ baseUrl: served.origin, httpVersion: "1.1" });
-    await createClient(TaskService, transport).retryTask({ taskId: id });
-    expect(await counted()).toBe(before + 2);
+    const { retryTask } = createClient(TaskService, transport);
+    const key = { idempotencyKey: "counted retry" };
+    const { taskId } = await retryTask({ taskId: id, ...key });
+    await retryTask({ taskId: id, ...key });
+    expect(await counted("ok")).toBe(before + 3);
+    await served.result("sum", taskId);
+    await expect(retryTask({ taskId, ...key })).rejects.toThrow("was used for another call");
+    expect(await counted("already_exists")).toBe(refusedBefore + 1);
   });
 
   it("gives the same new task again for the same key, and 409 for another task", async () => {

@@ -1,9 +1,13 @@
 /**
  * Metrics of calls: counts which endpoint of a deployment was called, over
  * which protocol, with which outcome and how long it took. It only observes: it
- * neither delays a call nor changes its answer. A retry by hand is a call, for it submits a
- * task. Other requests about tasks or endpoints are not counted: otherwise an open page would raise the number of calls that it shows,
- * and a caller who waits for a task would raise the duration of calls.
+ * neither delays a call nor changes its answer.
+ *
+ * A call is the call of an endpoint, or a submit; the retry of one task submits a task, so it is
+ * counted, too. Other requests about tasks or endpoints are not: otherwise an open page would
+ * raise the number of calls that it shows, and a caller who waits for a task would raise the
+ * duration of calls. Nor are requests to the platform after which it submits tasks itself: the
+ * retry of many tasks, and the run of a schedule.
  *
  * The endpoint's label comes from the manifest, and is empty for a call that
  * names no endpoint or an unknown one: text from callers never becomes a label.
@@ -29,7 +33,10 @@ import { isLocated, locatedOf } from "./access.ts";
 
 type Next = ReturnType<Interceptor>;
 
-/** The methods that call an endpoint, or submit tasks. Requests to mounted servers are counted in `mounted.ts`. */
+/**
+ * The methods that call an endpoint, or submit tasks. Requests to mounted servers are counted in
+ * `server/mounts/mounted.ts`.
+ */
 const CALLS: ReadonlySet<DescMethod> = new Set([
   EndpointService.method.callEndpoint,
   EndpointService.method.streamEndpoint,
@@ -38,10 +45,12 @@ const CALLS: ReadonlySet<DescMethod> = new Set([
   TaskService.method.retryTask,
 ]);
 
-/** The endpoint that a call turned out to be for, where its request need not name one: a retry. */
-const calledEndpoint = createContextKey("", { description: "the endpoint of the retried task" });
+/** The endpoint of the task that a call retries, whose request need not name it. */
+const calledEndpoint = createContextKey("", {
+  description: "the endpoint of the task that the call retries",
+});
 
-/** The call submits a task of this endpoint. */
+/** The call retries a task of this endpoint. */
 export function noteEndpoint({ values }: { readonly values: ContextValues }, name: string): void {
   values.set(calledEndpoint, name);
 }

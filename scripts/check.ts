@@ -62,11 +62,19 @@ const TESTS: readonly Step[] = process.argv.includes("--without-tests")
   ? []
   : [["tests", "vitest", "run"]];
 
-/** Runs steps one after the other until one fails, and says whether none did. */
-async function run(steps: readonly Step[]): Promise<boolean> {
+/**
+ * Runs steps one after the other until one fails, and says whether none did.
+ * @param output "pipe": what a step says is shown whole at its end, for steps that others run beside
+ */
+async function run(steps: readonly Step[], output: "inherit" | "pipe"): Promise<boolean> {
   for (const [name, command = "", ...args] of steps) {
     const begun = performance.now();
-    const [status] = await once(spawn(command, args, { stdio: "inherit" }), "close");
+    const child = spawn(command, args, { stdio: ["inherit", output, output] });
+    const said: Buffer[] = [];
+    child.stdout?.on("data", (chunk: Buffer) => said.push(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => said.push(chunk));
+    const [status] = await once(child, "close");
+    process.stderr.write(Buffer.concat(said));
     const seconds = ((performance.now() - begun) / 1000).toFixed(1);
     if (status !== 0) {
       process.stderr.write(`check: ${name} failed after ${seconds} s\n`);
@@ -78,8 +86,8 @@ async function run(steps: readonly Step[]): Promise<boolean> {
 }
 
 try {
-  const passed = await Promise.all(SIDE_BY_SIDE.map(run));
-  if (passed.includes(false) || !(await run(TESTS))) {
+  const passed = await Promise.all(SIDE_BY_SIDE.map((steps) => run(steps, "pipe")));
+  if (passed.includes(false) || !(await run(TESTS, "inherit"))) {
     process.exitCode = 1;
   }
 } finally {

@@ -115,9 +115,9 @@ class BodyReading {
     // `on`, not `once`: a listener that removes itself costs twice as much, and these events come once.
     raw.on("data", (chunk: Buffer) => this.#take(chunk));
     raw.on("end", () => this.#end());
-    const broken = () => this.#break();
-    raw.on("error", broken);
-    raw.on("close", broken);
+    const onBreak = () => this.#break();
+    raw.on("error", onBreak);
+    raw.on("close", onBreak);
     if (raw.destroyed) {
       this.#break();
     }
@@ -164,13 +164,12 @@ class BodyReading {
     // Every request closes after its end, and an error is costly to create.
     if (!this.#ended) {
       clearTimeout(this.#deadline);
-      this.#options.reject(problem("BODY_MALFORMED", "the body ended before its end"));
+      this.#options.reject(broken());
     }
   }
 
   #late(limitMs: number): void {
-    const message = `the body did not arrive in time: it may take ${limitMs / 1000} s`;
-    this.#refuse(problem("BODY_MALFORMED", message));
+    this.#refuse(late(limitMs));
     setTimeout(() => cut(this.#options.raw), LATE_BODY_ANSWER_MS).unref();
   }
 
@@ -432,7 +431,10 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     try {
       this.#bound(Number(headers["content-length"] ?? 0), maxBytes);
       for (;;) {
-        const { done, value } = await raceAbort(chunks.next().catch(broken), tooLate.signal);
+        const next = chunks.next().catch((cause: unknown) => {
+          throw broken(cause);
+        });
+        const { done, value } = await raceAbort(next, tooLate.signal);
         if (done) {
           return;
         }
@@ -487,6 +489,6 @@ function late(deadlineMs: number): Error {
   return problem("BODY_MALFORMED", message);
 }
 
-function broken(cause: unknown): never {
-  throw problem("BODY_MALFORMED", "the body ended before its end", { cause });
+function broken(cause?: unknown): Error {
+  return problem("BODY_MALFORMED", "the body ended before its end", { cause });
 }

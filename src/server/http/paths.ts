@@ -88,9 +88,9 @@ export function pathOf({ url }: FastifyRequest): string {
   }
 }
 
-// Aliases: which of the data plane's routes a path means. A service may give its endpoints paths of their
-// own, such as `/v1/predict`, `/v1/model:predict` or `/`; these are compared as they are, and no
-// router reads them. The path of an endpoint goes before the verbs of a task: `/jobs/submit` is
+// Aliases: which of the data plane's routes a path means. A service may give its endpoints paths of
+// their own, such as `/v1/predict`, `/v1/model:predict` or `/`; these are compared as they are, and
+// no router reads them. The path of an endpoint goes before the verbs of a task: `/jobs/submit` is
 // an endpoint's, if one has it.
 
 const ENDPOINT = "/:endpoint";

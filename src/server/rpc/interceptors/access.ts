@@ -2,8 +2,8 @@
  * Access control of calls: authenticates the caller, and decides whether they
  * may call the method, by the method's access, the kind of credential, the
  * caller's role in the request's organization, and the deployment that is
- * called, which is found here. The method itself decides what depends on another resource, such as
- * the owner of a token.
+ * called, which is found here. The method itself decides what depends on
+ * another resource, such as the owner of a token.
  */
 import { type DescMethod, getOption, type Message } from "@bufbuild/protobuf";
 import {

@@ -1,5 +1,4 @@
 /** `tessera completion`: writes the script with which a shell completes the program's commands. */
-
 import { Argument, Command } from "commander";
 import type { CloudActions } from "../command.ts";
 import { EXIT_CODES } from "../failure.ts";

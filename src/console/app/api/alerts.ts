@@ -1,6 +1,7 @@
 /** Reads of alert rules, what has fired, and receivers, again while somebody looks. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { AlertService } from "../../../../gen/tessera/v1/alert_pb.js";
+import { PAGES, pagesRefresh } from "./pages.ts";
 import { createClient } from "./rpc.ts";
 
 /** Of its own, because the other pages do not call it. */
@@ -49,7 +50,7 @@ export const toldOf = (organization: string) =>
         { organization, pageSize: MAX_DELIVERIES_PER_PAGE, pageToken: pageParam },
         { signal },
       ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-    refetchInterval: ALERTS_REFRESH_MS,
+    ...PAGES,
+    refetchInterval: pagesRefresh(ALERTS_REFRESH_MS),
+    select: ({ pages }) => pages.flatMap(({ deliveries = [] }) => deliveries),
   });

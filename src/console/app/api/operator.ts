@@ -1,6 +1,7 @@
 /** Reads of the platform for its operators. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { operator } from "./clients.ts";
+import { PAGES } from "./pages.ts";
 
 /** How often nodes are read again: they send a heartbeat every 3 s. */
 const REFRESH_MS = 5_000;
@@ -26,6 +27,5 @@ export const allOrganizations = infiniteQueryOptions({
       { pageSize: MAX_ORGANIZATIONS_PER_PAGE, pageToken: pageParam },
       { signal },
     ),
-  initialPageParam: "",
-  getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  ...PAGES,
 });

@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { TaskJson, TaskStatusJson } from "../../../../gen/tessera/v1/task_pb.js";
 import { organizationTasks, tasks } from "./clients.ts";
+import { PAGES } from "./pages.ts";
 
 /** Tasks that one call lists. */
 export const MAX_TASKS_PER_PAGE = 100;
@@ -182,8 +183,7 @@ export const tasksOfAll = (organization: string, filter: TaskFilter) => {
         },
         { signal },
       ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    ...PAGES,
   });
 };
 

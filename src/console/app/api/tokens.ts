@@ -2,6 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import type { TokenAccessJson, TokenJson } from "../../../../gen/tessera/v1/token_pb.js";
 import { tokens } from "./clients.ts";
+import { PAGES } from "./pages.ts";
 import type { Access } from "./token-access.ts";
 
 /** Tokens that are read at once; more come on demand. */
@@ -15,8 +16,7 @@ export const tokensOf = (organization: string) =>
         { organization, pageSize: MAX_TOKENS_PER_PAGE, pageToken: pageParam },
         { signal },
       ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    ...PAGES,
   });
 
 export const isOrganizations = ({ kind }: TokenJson): boolean => kind === "TOKEN_KIND_ORGANIZATION";

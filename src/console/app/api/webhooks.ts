@@ -1,6 +1,7 @@
 /** Reads of webhooks and of what they were told, again while somebody looks. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { WebhookService } from "../../../../gen/tessera/v1/webhook_pb.js";
+import { PAGES, pagesRefresh } from "./pages.ts";
 import { createClient } from "./rpc.ts";
 import type { TaskName } from "./tasks.ts";
 
@@ -36,14 +37,14 @@ export const deliveriesOf = (organization: string, deployment: string, webhook =
     queryFn: ({ pageParam, signal }) =>
       webhooks.listWebhookDeliveries(
         {
-          ...{ organization, deployment, webhook },
-          ...{ pageSize: MAX_DELIVERIES_PER_PAGE, pageToken: pageParam },
+          ...{ organization, deployment, webhook, pageToken: pageParam },
+          pageSize: MAX_DELIVERIES_PER_PAGE,
         },
         { signal },
       ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-    refetchInterval: WEBHOOKS_REFRESH_MS,
+    ...PAGES,
+    refetchInterval: pagesRefresh(WEBHOOKS_REFRESH_MS),
+    select: ({ pages }) => pages.flatMap(({ deliveries = [] }) => deliveries),
   });
 
 /** The deliveries of one task to webhooks. */

@@ -38,8 +38,7 @@ export function Receivers() {
   const organization = useOrganization();
   const { readAgain, act } = useActing(["alerts", organization]);
   const { data: receivers } = useSuspenseQuery(receiversOf(organization));
-  const { data: told } = useSuspenseInfiniteQuery(toldOf(organization));
-  const deliveries = told.pages.flatMap((page) => page.deliveries ?? []);
+  const { data: deliveries } = useSuspenseInfiniteQuery(toldOf(organization));
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
     setAsked(undefined);
@@ -252,21 +251,23 @@ export function Told() {
   const { data: receivers } = useSuspenseQuery(receiversOf(organization));
   const { data: known } = useSuspenseQuery(alertsOf(organization, false));
   const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  const all = [...firing, ...known];
   return (
     <Deliveries
       targets={receivers}
-      deliveries={list.data.pages.flatMap((page) => page.deliveries ?? [])}
+      deliveries={list.data}
       list={list}
-      messageOf={(one) =>
-        EVENTS[one.alert ?? ""] === undefined ? (
+      messageOf={(one) => {
+        const event = EVENTS[one.alert ?? ""];
+        return event === undefined ? (
           "a test"
         ) : (
           <>
-            {ruleOf(one, [...firing, ...known])}
-            <span className="secondary">{EVENTS[one.alert ?? ""]}</span>
+            {ruleOf(one, all)}
+            <span className="secondary">{event}</span>
           </>
-        )
-      }
+        );
+      }}
       toWhat="Receiver"
       sendAgain={(deliveryId) =>
         act({

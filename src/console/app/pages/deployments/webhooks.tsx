@@ -139,8 +139,7 @@ function Registered({ endpoints }: { readonly endpoints: readonly string[] }) {
   const organization = useOrganization();
   const deployment = useDeploymentName();
   const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
-  const list = useInfiniteQuery(deliveriesOf(organization, deployment));
-  const deliveries = list.data?.pages.flatMap((page) => page.deliveries ?? []) ?? [];
+  const { data: deliveries = [] } = useInfiniteQuery(deliveriesOf(organization, deployment));
   const { actsOf, dialog, create } = useWebhookActs(endpoints, () => undefined);
   return (
     <section aria-label="Webhooks">
@@ -272,8 +271,9 @@ export function Webhook() {
 
 /** The answer that came last to any delivery of a webhook, and when the next one is sent. */
 function useLast(webhook: string) {
-  const { data } = useInfiniteQuery(deliveriesOf(useOrganization(), useDeploymentName(), webhook));
-  const deliveries = data?.pages[0]?.deliveries ?? [];
+  const { data: deliveries = [] } = useInfiniteQuery(
+    deliveriesOf(useOrganization(), useDeploymentName(), webhook),
+  );
   const [next] = deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).sort();
   return { last: latestAnswerOf(deliveries), next };
 }
@@ -338,7 +338,7 @@ function Told({ only }: ToldProps) {
   return (
     <Deliveries
       targets={targets}
-      deliveries={list.data?.pages.flatMap((page) => page.deliveries ?? []) ?? []}
+      deliveries={list.data ?? []}
       list={list}
       allAnswers={only !== undefined}
       {...(only === undefined && { toWhat: "Webhook" })}

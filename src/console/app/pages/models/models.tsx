@@ -11,6 +11,7 @@ import type {
   ModelService,
   ModelVersionJson,
 } from "../../../../../gen/tessera/v1/model_pb.js";
+import { PAGES } from "../../api/pages.ts";
 import { createClient } from "../../api/rpc.ts";
 import { useOrganization } from "../../api/session.ts";
 import { ShowMore } from "../../ui/button.tsx";
@@ -207,8 +208,7 @@ const modelsOf = (organization: string) =>
         { organization, pageSize: MAX_MODELS_PER_PAGE, pageToken: pageParam },
         { signal },
       ),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    ...PAGES,
     refetchInterval: ({ state }) =>
       versionsOf(state.data?.pages).some(isImporting)
         ? IMPORTING_POLL_INTERVAL_MS

@@ -9,6 +9,7 @@ import type { ReactNode } from "react";
 import type { SessionJson } from "../../../../../gen/tessera/v1/auth_pb.js";
 import { auth } from "../../api/clients.ts";
 import { CallError, messageOf } from "../../api/errors.ts";
+import { PAGES } from "../../api/pages.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -123,6 +124,5 @@ const sessions = infiniteQueryOptions({
   queryKey: ["sessions"],
   queryFn: ({ pageParam, signal }) =>
     auth.listSessions({ pageSize: MAX_SESSIONS_PER_PAGE, pageToken: pageParam }, { signal }),
-  initialPageParam: "",
-  getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  ...PAGES,
 });

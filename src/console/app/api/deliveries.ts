@@ -1,41 +1,49 @@
-/** What was sent to webhooks and to receivers of alerts: how it stands, what it tells of, and what they answered. */
+/** Deliveries to webhooks and to receivers of alerts: their state, what they are about, and the answers. */
 import type { AlertJson } from "../../../../gen/tessera/v1/alert_pb.js";
-import type { WebhookDeliveryJson, WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
+import type {
+  WebhookAnswerJson,
+  WebhookDeliveryJson,
+  WebhookJson,
+} from "../../../../gen/tessera/v1/webhook_pb.js";
 
-/** An answer of a receiver in a few words, how often in a row it was the same, and when last. */
+/** An answer of a receiver in a few words, how many times in a row it came, and when last. */
 export interface FoldedAnswer {
   readonly text: string;
   readonly count: number;
   readonly lastAt: string | undefined;
 }
 
+/** An answer in a few words: why there was none, or its status with the beginning of its text. */
+export const answerText = ({ error, status, text }: WebhookAnswerJson): string =>
+  error || [status, text].filter(Boolean).join(" ");
+
 /** What a receiver answered, oldest first; equal answers one after another are one. */
 export function answersOf({ answers = [] }: WebhookDeliveryJson): readonly FoldedAnswer[] {
   const folded: FoldedAnswer[] = [];
-  for (const { error, status = 0, text = "", time: lastAt } of answers) {
-    const said = error || `${status} ${text}`.trim();
+  for (const answer of answers) {
+    const [text, { time: lastAt }] = [answerText(answer), answer];
     const last = folded.at(-1);
-    if (last?.text === said) {
-      folded[folded.length - 1] = { text: said, count: last.count + 1, lastAt };
+    if (last?.text === text) {
+      folded[folded.length - 1] = { text, count: last.count + 1, lastAt };
     } else {
-      folded.push({ text: said, count: 1, lastAt });
+      folded.push({ text, count: 1, lastAt });
     }
   }
   return folded;
 }
 
-/** The last of them; empty before the first. */
+/** The last answer to a delivery; empty before the first. */
 export const answerOf = (delivery: WebhookDeliveryJson): string =>
   answersOf(delivery).at(-1)?.text ?? "";
 
 /** What deliveries are sent to: a webhook, or a receiver of alerts. */
 export type Target = Pick<WebhookJson, "name" | "disabled" | "pausedUntil" | "failures">;
 
-/** Whether nothing is sent to it now, when each of its deliveries may be due. */
+/** Whether nothing is sent to it for now, even where a delivery is due. */
 export const isHeld = ({ disabled = false, pausedUntil }: Target): boolean =>
   disabled || pausedUntil !== undefined;
 
-/** The answer that came last to deliveries of something that fails; undefined where it does not. */
+/** Why a target fails: the answer that came last to its deliveries. Undefined while it does not fail. */
 export const causeOf = (
   { name, failures = 0 }: Target,
   deliveries: readonly WebhookDeliveryJson[],
@@ -53,6 +61,13 @@ export const latestAnswerOf = (
       undefined,
     );
 
+/** An attempt that is due sooner is as good as under way. */
+const SOON_MS = 5_000;
+
+/** Whether an attempt is due so late that it is worth saying when. */
+export const isDueLater = (nextAttemptAt: string, nowMs: number): boolean =>
+  Date.parse(nextAttemptAt) > nowMs + SOON_MS;
+
 /** The state of a delivery in a word: one that waits after an attempt is retried. */
 export function deliveryStateOf({ state, attempts = 0 }: WebhookDeliveryJson): string {
   const word = (state ?? WAITING).replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();
@@ -62,8 +77,8 @@ export function deliveryStateOf({ state, attempts = 0 }: WebhookDeliveryJson): s
 const WAITING = "WEBHOOK_DELIVERY_STATE_WAITING";
 
 /**
- * The rule that a delivery tells of: its id begins with that of the first of its alerts. An alert
- * that is older than those of the history names none.
+ * The rule whose alerts a delivery is about: its id begins with the id of the first of them. The rule
+ * of an alert that the history no longer has is not known.
  */
 export function ruleOf({ id = "" }: WebhookDeliveryJson, known: readonly AlertJson[]): string {
   const [alertId] = id.split(/-(?:firing|cleared)-/);

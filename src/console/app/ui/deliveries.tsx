@@ -1,4 +1,4 @@
-/** What webhooks and receivers of alerts were told, what they answered, and the way to send it again. */
+/** What was sent to webhooks and to receivers of alerts, what they answered, and the way to send it again. */
 import { type ComponentProps, Fragment, type ReactNode } from "react";
 import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.js";
 import {
@@ -11,22 +11,23 @@ import {
 } from "../api/deliveries.ts";
 import { Button, ShowMore } from "./button.tsx";
 import { DataTable } from "./data-table.tsx";
+import { useIsDueLater } from "./sending.tsx";
 import { Status, type Tone } from "./status.tsx";
 import { Time } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
 interface DeliveriesProps {
-  /** What they are sent to. */
+  /** The webhooks or receivers that they are sent to. */
   readonly targets: readonly Target[];
   /** Newest first; without any, nothing is shown. */
   readonly deliveries: readonly WebhookDeliveryJson[];
-  /** The query that has them. */
+  /** The query of the deliveries. */
   readonly list: ComponentProps<typeof ShowMore>["of"];
-  /** Whether each answer is shown, and not the last alone. */
+  /** Whether all answers are shown. Default: only the last one. */
   readonly allAnswers?: boolean;
-  /** What one tells of. */
+  /** What one is about. */
   messageOf(delivery: WebhookDeliveryJson): ReactNode;
-  /** What those are that are told, such as `Webhook`. Default: all are of one. */
+  /** What the targets are called, such as `Webhook`. Default: all deliveries are for one target. */
   readonly toWhat?: string;
   sendAgain(deliveryId: string): void;
 }
@@ -45,7 +46,7 @@ export function Deliveries({
   }
   const held = new Set(targets.filter(isHeld).map(({ name }) => name));
   const causes = new Map(targets.map((one) => [one.name, causeOf(one, deliveries)?.text]));
-  /** Beside what fails stands why: here is only what it does not say. */
+  /** A target that fails shows its cause: an answer that only repeats it is left out here. */
   const answersBeside = (one: WebhookDeliveryJson): readonly FoldedAnswer[] => {
     const all = answersOf(one);
     const told = allAnswers ? all : all.slice(-1);
@@ -104,9 +105,6 @@ export function Deliveries({
   );
 }
 
-/** What is due sooner is as good as under way. */
-const SOON_MS = 5_000;
-
 /** The tones of the states of deliveries; of any other, it is idle. */
 export const DELIVERY_TONES: Readonly<Record<string, Tone>> = {
   delivered: "done",
@@ -116,7 +114,7 @@ export const DELIVERY_TONES: Readonly<Record<string, Tone>> = {
 
 interface DeliveryStateProps {
   readonly of: WebhookDeliveryJson;
-  /** Nothing is sent now to what it is for, whenever it is due itself. */
+  /** Nothing is sent to its target for now, even where it is due. */
   readonly isHeld: boolean;
 }
 
@@ -124,18 +122,17 @@ function DeliveryState({ of, isHeld: isBehind }: DeliveryStateProps) {
   const { attempts = 0, nextAttemptAt } = of;
   const state = deliveryStateOf(of);
   const isWaiting = state === "waiting" || state === "retrying";
-  const isDueLater =
-    nextAttemptAt !== undefined && Date.parse(nextAttemptAt) > Date.now() + SOON_MS;
+  const dueAt = isWaiting && !isBehind ? nextAttemptAt : undefined;
+  const showsTime = useIsDueLater(dueAt);
   const number = isWaiting
     ? attempts > 0 && `attempt ${attempts + 1}`
     : attempts > 1 && `${attempts} attempts`;
-  const showsTime = isWaiting && isDueLater && !isBehind;
   return (
     <>
       <Status tone={DELIVERY_TONES[state] ?? "idle"}>{state}</Status>
       {(number || showsTime) && (
         <span className="secondary">
-          {number || "next attempt"} {showsTime && <Time at={nextAttemptAt} />}
+          {number || "next attempt"} {showsTime && dueAt !== undefined && <Time at={dueAt} />}
         </span>
       )}
     </>
@@ -147,7 +144,7 @@ const MAX_ANSWER_CHARACTERS = 200;
 
 interface AnswersProps {
   readonly told: readonly FoldedAnswer[];
-  /** With how often each came, and when last. */
+  /** Whether each is shown with how often it came, and when last. */
   readonly all: boolean;
 }
 

@@ -1,21 +1,22 @@
-/** How webhooks and receivers of alerts stand, why their deliveries fail, and a new secret. */
+/** The state of webhooks and of receivers of alerts, why their deliveries fail, and a new secret. */
 import type { WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
-import type { FoldedAnswer } from "../api/deliveries.ts";
+import { type FoldedAnswer, isDueLater } from "../api/deliveries.ts";
 import { Command } from "./command.tsx";
 import { counted } from "./counted.ts";
 import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 import { Status } from "./status.tsx";
 import { Time } from "./time.tsx";
+import { useNow } from "./use-now.ts";
 import "./sending.css";
 
 interface SendingStateProps {
   readonly of: Pick<WebhookJson, "disabled" | "disabledReason" | "pausedUntil" | "failures">;
-  /** The next attempt is told elsewhere. Default: it is told here. */
+  /** The page shows the next attempt elsewhere. Default: it is shown here. */
   readonly isShort?: boolean;
 }
 
-/** `disabled` is what a person did, or an answer 410; what fails is tried again by itself. */
+/** A person disables it, or an answer 410 does; what fails is tried again by itself. */
 export function SendingState({ of: one, isShort = false }: SendingStateProps) {
   const { disabled, disabledReason, pausedUntil, failures = 0 } = one;
   if (disabled) {
@@ -33,11 +34,24 @@ export function SendingState({ of: one, isShort = false }: SendingStateProps) {
       <Status tone="bad">failing</Status>
       {pausedUntil !== undefined && !isShort && (
         <span className="secondary">
-          next attempt <Time at={pausedUntil} />
+          <NextAttempt at={pausedUntil} />
         </span>
       )}
     </>
   );
+}
+
+/** How often it is checked whether an attempt is due. */
+const DUE_REFRESH_MS = 1_000;
+
+/** Whether an attempt is due so late that it is worth saying when; false without one. */
+export function useIsDueLater(at: string | undefined): boolean {
+  const nowMs = useNow(at === undefined ? undefined : DUE_REFRESH_MS);
+  return at !== undefined && isDueLater(at, Math.max(nowMs, Date.now()));
+}
+
+function NextAttempt({ at }: { readonly at: string }) {
+  return <>next attempt {useIsDueLater(at) ? <Time at={at} /> : "now"}</>;
 }
 
 /** Why deliveries fail, below the address that they are sent to; nothing where they do not. */
@@ -73,7 +87,7 @@ export function WhyFailing({ of: { failures = 0 }, last, next }: WhyFailingProps
         )}
         {next !== undefined && (
           <>
-            ; next attempt <Time at={next} />
+            ; <NextAttempt at={next} />
           </>
         )}
       </p>

@@ -10,11 +10,13 @@ import type {
 import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import type { FailingWebhookJson } from "../../../../../gen/tessera/v1/webhook_pb.js";
 import { alertsOf } from "../../api/alerts.ts";
+import { answerText } from "../../api/deliveries.ts";
+import { capitalized } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { durationMs } from "../../api/task-stats.ts";
 import { newestFailuresOf } from "../../api/tasks.ts";
 import { failingWebhooksOf } from "../../api/webhooks.ts";
-import { counted, sentence } from "../../ui/counted.ts";
+import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
 import { endedOf, toneOfFailed } from "../deployments/state-words.ts";
@@ -78,7 +80,7 @@ function ofAlert(
     isBad: true,
     what: `Alert ${rule} fires`,
     link: linkOptions({ to: "/o/$organization/alerts", params: { organization } }),
-    cause: sentence(text ?? ""),
+    cause: capitalized(text ?? ""),
     at: since,
   };
 }
@@ -161,7 +163,6 @@ function ofWebhook(
   { deployment = "", webhook = {}, answer = {} }: FailingWebhookJson,
 ): Concern {
   const { name = "", failures = 0, disabled = false, disabledReason = "" } = webhook;
-  const said = answer.error || [answer.status, answer.text].filter(Boolean).join(" ");
   return {
     key: `webhook ${deployment}/${name}`,
     name: deployment,
@@ -173,7 +174,7 @@ function ofWebhook(
       to: "/o/$organization/deployments/$deployment/webhooks/$webhook",
       params: { organization, deployment, webhook: name },
     }),
-    cause: disabled ? disabledReason : said,
+    cause: disabled ? disabledReason : answerText(answer),
     at: answer.time,
   };
 }

@@ -21,5 +21,8 @@ describe("the lines of a chart", () => {
       line([4, 5, 6], 1),
     ]);
     expect(drawn.map(({ dashes }) => dashes)).toEqual([0, 1, 0, 2, 1, 1]);
+    // Equal parts of bars stand on one another.
+    const bars = toldApart([line([1, 2]), line([1, 2])], true);
+    expect(bars.map(({ dashes }) => dashes)).toEqual([0, 0]);
   });
 });

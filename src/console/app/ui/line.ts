@@ -2,11 +2,14 @@
 import type { MetricSeriesJson } from "../../../../gen/tessera/v1/metrics_pb.js";
 import type { Format } from "./quantity.ts";
 
+/** A number that a chart is looked at for, what it is, and the colour of its line. */
+export type ChartNumber = readonly [value: string, words: string, colour?: string];
+
 export interface Line {
   readonly name: string;
   /** A variable of the style sheet. */
   readonly colour: string;
-  /** It is dashed, in one of several ways: none at 0. */
+  /** In which of several ways it is dashed; 0 is a solid line. */
   readonly dashes?: number;
   /** What the legend says of it while nothing is pointed at. Default: its latest value. */
   readonly summary?: string;
@@ -41,9 +44,22 @@ export function highest(values: Line["values"], format: Format): string {
   return most === null ? "none" : format(most);
 }
 
-/** A line that lies exactly on earlier ones is dashed, so that each is seen. */
-export const toldApart = (lines: readonly Line[]): readonly Line[] =>
+/** The median step, and the worst one: percentiles of steps have no average. */
+export const percentileNumbers = (
+  p50: Line["values"],
+  p95: Line["values"],
+  format: Format,
+): readonly ChartNumber[] => [
+  [usual(p50, format), "usual p50"],
+  [usual(p95, format), `usual p95, peak ${highest(p95, format)}`, "--middle"],
+];
+
+/** A line that lies exactly on earlier ones is dashed, so that each is seen; no bar lies on another. */
+export const toldApart = (lines: readonly Line[], isDaily = false): readonly Line[] =>
   lines.map((line, index) => {
+    if (isDaily) {
+      return line;
+    }
     const below = lines.slice(0, index).filter(({ values }) => isSame(values, line.values));
     return { ...line, dashes: Math.max(line.dashes ?? 0, below.length) };
   });

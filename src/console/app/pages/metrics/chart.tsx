@@ -5,8 +5,7 @@
 import { useEffect, useId, useMemo, useRef, useState } from "react";
 import type UPlot from "uplot";
 import { Button } from "../../ui/button.tsx";
-import { toldApart } from "../../ui/line.ts";
-import type { ChartNumber } from "./own-lines.ts";
+import { type ChartNumber, toldApart } from "../../ui/line.ts";
 import { dataOf, HEIGHT_PX, isDrawn, type Plotted, plotIn, shown } from "./plot.ts";
 import "./chart.css";
 
@@ -16,12 +15,12 @@ const NEAR_PX = 400;
 /** Rows of the table for screen readers. */
 const MAX_ROWS = 24;
 
-/** As many lines are told apart at a glance: the button below has the others. */
+/** More lines cannot be told apart at a glance: a button below shows them. */
 const MAX_LINES = 6;
 
 interface ChartProps extends Plotted {
   readonly title: string;
-  /** What it is called in the service, where its title is a sentence. */
+  /** The name of the metric, if the title is its description. */
   readonly name?: string | undefined;
   /** What the lines are, and in which unit. */
   readonly detail?: string;
@@ -36,15 +35,19 @@ interface ChartProps extends Plotted {
 
 export function Chart(props: ChartProps) {
   const { title, name, detail, note, times, lines: all, format, numbers = [], marks } = props;
-  const { empty = "Nothing was measured in this time.", zero = "It was 0 all the time." } = props;
+  const {
+    isDaily,
+    empty = "Nothing was measured in this time.",
+    zero = "It was 0 all the time.",
+  } = props;
   const id = useId();
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(undefined);
   const [isAllShown, setAllShown] = useState(false);
   const present = useMemo(() => all.filter((line) => isDrawn([line])), [all]);
   const lines = useMemo(
-    () => toldApart(isAllShown ? present : present.slice(0, MAX_LINES)),
-    [present, isAllShown],
+    () => toldApart(isAllShown ? present : present.slice(0, MAX_LINES), isDaily),
+    [present, isAllShown, isDaily],
   );
   const latest = useRef<Plotted>(props);
   latest.current = { ...props, lines };
@@ -78,7 +81,6 @@ export function Chart(props: ChartProps) {
       plot.current = undefined;
     };
   }, [drawn]);
-  const { isDaily } = props;
   useEffect(
     () => plot.current?.setData(dataOf({ times, lines, isDaily })),
     [times, lines, isDaily],

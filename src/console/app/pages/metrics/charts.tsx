@@ -5,10 +5,17 @@ import type {
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
-import { highest, type Line, latest, numbersOf, totalOf, usual } from "../../ui/line.ts";
+import {
+  type ChartNumber,
+  highest,
+  type Line,
+  latest,
+  numbersOf,
+  percentileNumbers,
+  totalOf,
+} from "../../ui/line.ts";
 import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
 import { Chart } from "./chart.tsx";
-import type { ChartNumber } from "./own-lines.ts";
 import { isDrawn, type Plotted } from "./plot.ts";
 
 type Metric = AskedMetrics["metrics"][number];
@@ -20,7 +27,7 @@ interface Shown {
   readonly isWhole?: true;
   /**
    * The name of a series, its statistic where it has several, what it is called, its colour, and how
-   * it is dashed: what is wanted lies over what there is.
+   * it is dashed: a line of what is wanted is dashed, over the lines of what there is.
    */
   readonly lines: readonly (readonly [
     series: string,
@@ -42,11 +49,7 @@ const percentiles = (series: string): Shown["lines"] => [
   [series, "STATISTIC_P99", "p99", "--high"],
 ];
 
-/** Those of the step in the middle, and of the worst: percentiles of steps have no average. */
-const usually: Shown["numbers"] = ([p50 = [], p95 = []]) => [
-  [usual(p50, seconds), "usual p50"],
-  [usual(p95, seconds), `usual p95, peak ${highest(p95, seconds)}`, "--middle"],
-];
+const usually: Shown["numbers"] = ([p50 = [], p95 = []]) => percentileNumbers(p50, p95, seconds);
 
 /** Failures have the colour of their line while there are any. */
 const failures = (amount: number, text: string, words: string): ChartNumber =>
@@ -168,7 +171,7 @@ export const metricsFor = (charts: readonly Shown[]): Metric[] =>
 interface ChartsProps extends Pick<Plotted, "marks" | "onZoom"> {
   readonly charts: readonly Shown[];
   readonly measured: QueryMetricsResponseJson;
-  /** The index of the time with which they begin. */
+  /** The index of the first time that they show. */
   readonly first?: number;
 }
 
@@ -208,7 +211,7 @@ const shareOf = (part: number, whole: number): string => percent(part / Math.max
 /** Points that a cut chart has at least. */
 const MIN_POINTS = 12;
 
-/** The first point at which anything was measured, so that charts do not begin with a time in which nothing was. */
+/** The first point at which anything was measured: charts that begin with it have no empty beginning. */
 export function firstIn({ series = [] }: QueryMetricsResponseJson): number {
   const all = series.map(({ values }) => numbersOf(values));
   const points = Math.max(0, ...all.map((values) => values.length));

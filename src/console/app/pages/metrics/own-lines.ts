@@ -5,11 +5,16 @@ import type {
   ServiceMetricJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { isolated } from "../../ui/isolated.ts";
-import { highest, type Line, latest, numbersOf, totalOf, usual } from "../../ui/line.ts";
+import {
+  type ChartNumber,
+  highest,
+  type Line,
+  latest,
+  numbersOf,
+  percentileNumbers,
+  totalOf,
+} from "../../ui/line.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
-
-/** A number that a chart is looked at for, what it is, and the colour of its line. */
-export type ChartNumber = readonly [value: string, words: string, colour?: string];
 
 type Kind = NonNullable<ServiceMetricJson["kind"]>;
 
@@ -27,7 +32,7 @@ export interface OwnChart {
   readonly binary: boolean;
   /** Its lines are percentiles, which may all be near each other and far from zero. */
   readonly isFitted: boolean;
-  /** All that there are, those that the legend has the highest numbers of first. */
+  /** All of them, sorted by the numbers of the legend, the highest first. */
   readonly lines: readonly Line[];
   /** What it is looked at for. */
   readonly numbers: readonly ChartNumber[];
@@ -66,9 +71,8 @@ export function ownCharts(
     const sets = setsOf(byName.get(name) ?? [], kind);
     const several = sets.size > 1;
     const stepS = Number.parseFloat(step);
-    const lines = several
-      ? linesOf(sets, (values) => summed(kind, { values, unit, stepS }))
-      : percentilesOf(sets);
+    const summedOf = (values: Line["values"]) => summed(values, { kind, unit, stepS });
+    const lines = several ? linesOf(sets, summedOf) : percentilesOf(sets);
     return {
       name,
       help: help ?? "",
@@ -79,10 +83,7 @@ export function ownCharts(
       isFitted: kind === "METRIC_KIND_HISTOGRAM",
       lines:
         kind === "METRIC_KIND_COUNTER" && !several
-          ? lines.map((line) => ({
-              ...line,
-              summary: summed(kind, { values: line.values, unit, stepS }).text,
-            }))
+          ? lines.map((line) => ({ ...line, summary: summedOf(line.values).text }))
           : lines,
       numbers: numbersIn({ kind, unit, stepS, sets, lines }),
       leftOut: leftOut[name] ?? 0,
@@ -90,20 +91,17 @@ export function ownCharts(
   });
 }
 
-/** What the legend says of a label set, by which they are sorted. */
+/** What the legend says of a label set. */
 interface Summed {
+  /** What label sets are sorted by. */
   readonly amount: number;
   readonly text: string;
 }
 
 /** Of a counter how much there was in the whole time, of a gauge its average, of percentiles the highest. */
 function summed(
-  kind: Kind,
-  {
-    values,
-    unit,
-    stepS,
-  }: { readonly values: Line["values"]; readonly unit: string; readonly stepS: number },
+  values: Line["values"],
+  { kind, unit, stepS }: Pick<Numbered, "kind" | "unit" | "stepS">,
 ): Summed {
   const format = formatOf(unit);
   if (kind === "METRIC_KIND_COUNTER") {
@@ -137,20 +135,10 @@ function numbersIn({ kind, unit, stepS, sets, lines }: Numbered): readonly Chart
   if (kind === "METRIC_KIND_HISTOGRAM") {
     const [p50, p95] = lines;
     if (sets.size > 1 || p50 === undefined || p95 === undefined) {
-      return [
-        [
-          highest(
-            lines.flatMap(({ values }) => values),
-            format,
-          ),
-          "peak p95",
-        ],
-      ];
+      const all = lines.flatMap(({ values }) => values);
+      return [[highest(all, format), "peak p95"]];
     }
-    return [
-      [usual(p50.values, format), "usual p50"],
-      [usual(p95.values, format), `usual p95, peak ${highest(p95.values, format)}`, p95.colour],
-    ];
+    return percentileNumbers(p50.values, p95.values, format);
   }
   const [only, ...others] = lines;
   return only === undefined || others.length > 0 ? [] : [[latest(only.values, format), "last"]];
@@ -210,8 +198,9 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
 }
 
 /**
- * Those of the highest amounts first. The colours go by name among as many as there are colours: they
- * stay when one passes the other. The next ones have the same colours and are dashed.
+ * A line for each label set, the highest amount first. Within as many lines as there are colours, the
+ * colours follow the names, so that a line keeps its colour when another passes it. The lines after
+ * them have the same colours and are dashed.
  */
 function linesOf(
   sets: ReadonlyMap<string, LabelSet>,

@@ -31,7 +31,7 @@ export interface Plotted {
   readonly isDaily?: boolean | undefined;
   /** Its axis counts things, of which there is no half. */
   readonly isWhole?: boolean | undefined;
-  /** Its axis begins near the lowest value: what differs little is not a line at its edge. */
+  /** Its axis begins near the lowest value, so that values with small differences do not look constant. */
   readonly isFitted?: boolean | undefined;
   /** Writes a value with its unit. */
   readonly format: Format;
@@ -101,7 +101,7 @@ export const dataOf = ({
   ...(isDaily ? stacked(lines) : lines.map(({ values }) => values)).map((values) => [...values]),
 ];
 
-/** Values that differ by less than this part of them have an axis as long as that: ticks have three digits. */
+/** The axis is at least this part of its values long, because its ticks have three digits. */
 const MIN_FITTED_SHARE = 0.05;
 
 /** From zero, with room above, and below where a gauge is negative. */
@@ -130,7 +130,7 @@ const none: UPlot.Series.Points.Filter = () => null;
 const colour = (name: string) => () =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Between the line of a mark and its name. */
+/** The gap between the line of a mark and its name. */
 const MARK_GAP_PX = 4;
 
 /** Draws the marks behind the lines: a dashed line, with its name beside its top where there is room. */
@@ -195,10 +195,10 @@ function drawNothing(plot: UPlot): void {
 const AXIS_FONT = "12px system-ui, sans-serif";
 const AXIS_GAP_PX = 6;
 
-/** Room of the axis of values: an axis with longer labels takes more. */
+/** The width of the axis of values, unless its labels are longer. */
 const GUTTER_PX = 68;
 
-/** Room of a label of an axis of days. */
+/** The room of a label on an axis of days. */
 const LABEL_PX = 64;
 const DAY_S = 86_400;
 
@@ -259,7 +259,7 @@ function axesOf({
   ];
 }
 
-/** How lines on one another, or of one colour, are told apart: the first is not dashed. */
+/** The dashes that tell lines of one colour, or on one another, apart: the first line is solid. */
 const DASHES = [[], [6, 6], [3, 9], [12, 4]] as const;
 
 /** Of a day a bar takes most, and no more than is seen as one. */

@@ -1,4 +1,4 @@
-/** What all deployments of an organization did in the last hour, or since they began. */
+/** The calls and tasks of an organization in the last hour, or since its first ones. */
 import { useQuery } from "@tanstack/react-query";
 import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { messageOf } from "../../api/errors.ts";
@@ -17,11 +17,12 @@ export default function LastHour() {
   const { data, error } = useQuery(
     metricsOf({ organization, metrics: METRICS, range: RANGES["1h"][1] }),
   );
+  const first = data === undefined ? 0 : firstIn(data);
   return (
     <section aria-labelledby="hour">
-      <h2 id="hour">Calls and tasks{data && `, last ${spanOf(data)}`}</h2>
+      <h2 id="hour">Calls and tasks{data && `, last ${spanOf(data, first)}`}</h2>
       {data !== undefined ? (
-        <Charts charts={CHARTS.few} measured={data} first={firstIn(data)} />
+        <Charts charts={CHARTS.few} measured={data} first={first} />
       ) : error ? (
         <Notice kind="error">{messageOf(error)}</Notice>
       ) : (
@@ -31,10 +32,8 @@ export default function LastHour() {
   );
 }
 
-/** The time that the charts have, in minutes, such as `4 min`; `hour` where that is all. */
-function spanOf(measured: QueryMetricsResponseJson): string {
-  const first = firstIn(measured);
-  const { times = [], step = "0s" } = measured;
+/** How long charts that begin with the point `first` are, such as `4 min`; `hour` where they have all. */
+function spanOf({ times = [], step = "0s" }: QueryMetricsResponseJson, first: number): string {
   const minutes = Math.ceil(((times.length - first) * Number.parseFloat(step)) / 60);
   return first === 0 ? "hour" : duration(minutes * 60_000);
 }

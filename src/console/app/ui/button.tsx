@@ -1,15 +1,17 @@
 import type { ButtonHTMLAttributes } from "react";
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  /** Default: an outlined button. */
-  readonly kind?: "primary" | "danger" | "quiet";
+  /** Default: an outlined button. An `icon` has no words: its name is its `aria-label`. */
+  readonly kind?: "primary" | "danger" | "quiet" | "icon";
   /** It works on what it was pressed for: it takes no further press, and keeps the focus. */
   readonly isBusy?: boolean;
   readonly "data-autofocus"?: boolean;
 }
 
 export function Button({ kind, isBusy = false, className, onClick, ...rest }: ButtonProps) {
-  const classes = ["button", kind, className].filter(Boolean).join(" ");
+  const classes = [...(kind === "icon" ? ["icon-button"] : ["button", kind]), className]
+    .filter(Boolean)
+    .join(" ");
   return (
     <button
       type="button"

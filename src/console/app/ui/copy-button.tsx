@@ -13,33 +13,21 @@ interface CopyButtonProps {
   readonly what: string;
   /** Default: a button without an outline. */
   readonly isOutlined?: boolean;
-  /** A mark in the place of its label. */
+  /** Whether it shows an icon in place of its label. */
   readonly isIcon?: boolean;
 }
 
 export function CopyButton(props: CopyButtonProps) {
   const { text, label = "Copy", what, isOutlined = false, isIcon = false } = props;
   const { copied, copy } = useCopy(text);
-  if (isIcon) {
-    return (
-      <button
-        type="button"
-        className="icon-button"
-        onClick={({ currentTarget }) => void copy(currentTarget)}
-        title={SAID[copied] ?? label}
-        aria-label={`${SAID[copied] ?? label}: ${what}`}
-      >
-        <Icon path={copied === "yes" ? DONE : COPY} />
-      </button>
-    );
-  }
+  const said = SAID[copied] ?? label;
   return (
     <Button
-      {...(!isOutlined && { kind: "quiet" as const })}
+      {...(isIcon ? { kind: "icon", title: said } : !isOutlined && { kind: "quiet" })}
       onClick={({ currentTarget }) => void copy(currentTarget)}
-      aria-label={`${SAID[copied] ?? label}: ${what}`}
+      aria-label={`${said}: ${what}`}
     >
-      {SAID[copied] ?? label}
+      {isIcon ? <Icon path={copied === "yes" ? DONE : COPY} /> : said}
     </Button>
   );
 }

@@ -7,9 +7,9 @@ export interface PageNumber {
   readonly value: ReactNode;
   /** What kind of number it is, behind it. */
   readonly unit?: string;
-  /** What explains it, below it: a line, or several. */
-  readonly note?: string | readonly string[];
-  /** How bad it is. Default: it is not. */
+  /** What explains it, in a line below it. */
+  readonly note?: string;
+  /** Its colour. Default: that of text. */
   readonly tone?: "bad" | "warning" | undefined;
 }
 
@@ -23,18 +23,14 @@ export function Numbers({ label, numbers }: NumbersProps) {
   return (
     <section aria-label={label}>
       <dl className="numbers">
-        {numbers.map(({ name, value, unit, note = [], tone = "" }) => (
+        {numbers.map(({ name, value, unit, note, tone = "" }) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd className={`number-value ${tone}`}>
               {value}
               {unit !== undefined && <span className="number-unit"> {unit}</span>}
             </dd>
-            {[note].flat().map((line) => (
-              <dd key={line} className="secondary">
-                {line}
-              </dd>
-            ))}
+            {note !== undefined && <dd className="secondary">{note}</dd>}
           </div>
         ))}
       </dl>

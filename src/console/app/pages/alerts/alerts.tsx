@@ -3,11 +3,12 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { AlertJson, AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alerts, alertsOf, receiversOf, rulesOf } from "../../api/alerts.ts";
+import { capitalized } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { counted, sentence } from "../../ui/counted.ts";
+import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
@@ -93,10 +94,10 @@ function Firing() {
   );
 }
 
-/** What was found, whose end may be long; after a name it goes on, and here it begins. */
+/** What was found, which may be long. The text of an alert continues a sentence; here it is one. */
 const Found = ({ text = "" }: AlertJson) => (
   <span className="reason" title={text}>
-    {sentence(text)}
+    {capitalized(text)}
   </span>
 );
 

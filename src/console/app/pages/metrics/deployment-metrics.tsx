@@ -11,6 +11,7 @@ import {
   ownMetricsOf,
 } from "../../api/metrics.ts";
 import { useOrganization } from "../../api/session.ts";
+import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
@@ -35,7 +36,7 @@ const MIN_RANGE_MS = 60_000;
 /** The longest: as long as it is kept. */
 const MAX_RANGE_MS = 604_800_000;
 
-/** A deployment that is younger is shown from its beginning: half of an hour would be empty. */
+/** A younger deployment is shown from its beginning, because half of the last hour would be empty. */
 const YOUNG_MS = 1_800_000;
 
 export function DeploymentMetrics() {
@@ -139,7 +140,7 @@ function PlatformMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
   );
 }
 
-/** What a name in the address means; since a deploy of which nothing is kept, an hour. */
+/** The range that a name in the address means; an hour, if nothing is kept since the newest deploy. */
 function rangeOf(
   named: MetricsViewProps["standard"],
   deployedMs: number | undefined,
@@ -199,9 +200,9 @@ interface MoveProps extends ButtonHTMLAttributes<HTMLButtonElement> {
 
 function Move({ label, icon, ...rest }: MoveProps) {
   return (
-    <button type="button" className="icon-button" aria-label={label} title={label} {...rest}>
+    <Button kind="icon" aria-label={label} title={label} {...rest}>
       <Icon path={icon} />
-    </button>
+    </Button>
   );
 }
 
@@ -253,7 +254,7 @@ function OwnMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
 
 interface GroupProps {
   readonly title: string;
-  /** Its title is that of what was chosen above it. */
+  /** The title is hidden, because the choice above it says the same. */
   readonly isHidden?: boolean;
   readonly children: ReactNode;
 }

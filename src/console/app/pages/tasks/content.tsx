@@ -2,6 +2,7 @@
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { parseExactly } from "../../../../collections/exact-json.ts";
 import { messageOf } from "../../api/errors.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DOWNLOAD, Icon } from "../../ui/icon.tsx";
@@ -97,7 +98,7 @@ export function Content({ blob, label, heading, filename, beginning }: ContentPr
   );
 }
 
-/** How a type is said; JSON is seen. */
+/** The name of a type; JSON needs none, because one sees it. */
 function nameOf(type: string): string[] {
   const [name = ""] = type.split(";");
   return name === "application/json" ? [] : [name || "bytes"];
@@ -141,17 +142,15 @@ function DownloadWhole({ whole, filename, label }: DownloadWholeProps) {
     setLoading(false);
   };
   return (
-    <button
-      type="button"
-      className="icon-button"
+    <Button
+      kind="icon"
       title="Download"
       aria-label={`Download ${label}`}
-      aria-busy={isLoading}
-      aria-disabled={isLoading || undefined}
-      onClick={() => isLoading || void save()}
+      isBusy={isLoading}
+      onClick={() => void save()}
     >
       <Icon path={DOWNLOAD} />
-    </button>
+    </Button>
   );
 }
 

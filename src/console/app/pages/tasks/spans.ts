@@ -1,5 +1,6 @@
 /** The life of a task in spans of time: waiting, attempts, and the pauses before the next ones. */
 import type { TaskAttemptJson, TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { capitalized } from "../../api/errors.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
 
@@ -27,7 +28,7 @@ export function failedAlike({ attempts = [] }: TaskJson): number {
     : 0;
 }
 
-/** How many attempts share one error, in words; empty where it is that of one. */
+/** How many attempts share one error, in words; empty if only one has it. */
 export function alikeText(task: TaskJson): string {
   const alike = failedAlike(task);
   const isWhole = task.attempts?.at(-1)?.number === alike;
@@ -86,7 +87,7 @@ export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
   return spans;
 }
 
-/** What a task did in the spans of a kind. */
+/** What a task did in a span, by its kind. */
 const DID: Readonly<Record<Span["kind"], string>> = {
   scheduled: "scheduled",
   queued: "queued",
@@ -103,6 +104,5 @@ export function timingText(spans: readonly Span[]): string {
     const times = kind === "attempt" && of.length > 1 ? ` in ${counted(of.length, "attempt")}` : "";
     return `${DID[kind]} ${duration(ms)}${goesOn}${times}`;
   });
-  const text = sums.join(" · ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalized(sums.join(" · "));
 }

@@ -284,6 +284,12 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByText("200 of 250 rows").waitFor();
     await person.isSound();
     await person.picture("task-table");
+    // On a phone as well, the tools are on the line of the heading.
+    await page.setViewportSize({ width: 390, height: 844 });
+    const heading = await page.getByRole("heading", { name: "Result" }).boundingBox();
+    const tools = await page.getByRole("group", { name: "Show Result as" }).boundingBox();
+    expect(tools?.y).toBeLessThan((heading?.y ?? 0) + (heading?.height ?? 0));
+    await person.picture("task-table-390");
   });
 
   it("show the beginning of a result of 60 MB without standing still, and save it whole", async () => {

@@ -1,10 +1,10 @@
-/** What alerts are about, as they say it. */
+/** The subjects of alerts. */
 
 export interface AlertSubject {
-  /** Such as `deployment`, `webhook` or `node`. */
+  /** What kind of thing it is, such as `deployment`, `webhook` or `node`. */
   readonly what: string;
   readonly name: string;
-  /** The deployment of a webhook; empty for all else. */
+  /** The deployment of a webhook; empty for anything else. */
   readonly of: string;
 }
 

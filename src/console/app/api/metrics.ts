@@ -29,7 +29,7 @@ export interface AskedMetrics {
   readonly range: MetricsRange;
 }
 
-/** How many seconds back from now, or from a time on, up to another one or to now. */
+/** The last seconds up to now, or the time from one moment up to another; without an end, up to now. */
 export type MetricsRange = number | { readonly fromMs: number; readonly toMs?: number };
 
 /** The metrics of a range. */

@@ -32,6 +32,6 @@ export const ACCESS = {
 
 export type Access = keyof typeof ACCESS;
 
-/** What these allow, such as `Deploy and manage`, in the words of verbs. */
+/** What these allow, such as `Deploy and manage`. */
 export const deedsOf = (access: readonly string[] = []): string =>
   access.map((one) => ACCESS[one as Access]?.does ?? one).join(", ");

@@ -15,7 +15,7 @@ interface RangePickerProps {
   readonly search: Omit<RangeSearch, "range"> & { readonly range?: Range };
   /** What is shown without a range in the address: a range, or all that there is. */
   readonly standard: Range | "all";
-  /** What the range since the newest deploy is called. Default: there is none. */
+  /** The words for the range since the newest deploy. Default: the range is not offered. */
   readonly sinceDeploy?: string | undefined;
 }
 
@@ -47,7 +47,7 @@ export function RangePicker({ search, standard, sinceDeploy }: RangePickerProps)
 
 interface RangeLinkProps {
   readonly range?: Range;
-  /** What it is called where nobody sees the others beside it. Default: what it shows. */
+  /** Its name for screen readers. Default: its text. */
   readonly label?: string;
   readonly isCurrent: boolean;
   readonly children: string;

@@ -11,7 +11,7 @@ export const RANGES = {
 
 export type RangeName = keyof typeof RANGES;
 
-/** The name of the range from the newest revision of a deployment on. */
+/** The name of the range that begins with the newest revision of a deployment. */
 export const SINCE_DEPLOY = "deploy";
 
 /** The last time there is in JavaScript. */

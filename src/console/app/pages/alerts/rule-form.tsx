@@ -143,7 +143,7 @@ export function RuleForm({ rule, receivers, onDone, onClose }: RuleFormProps) {
           )}
           <Field
             label="Hold time, in minutes"
-            hint="How long it must be so before the alert fires."
+            hint="How long the condition must hold before the alert fires."
           >
             {(control) => (
               <input

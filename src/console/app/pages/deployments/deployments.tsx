@@ -149,7 +149,7 @@ function Count({ of }: { readonly of: number }) {
   return <span className={of === 0 ? "zero" : undefined}>{count(of)}</span>;
 }
 
-/** Tasks that failed, of those that ended, which lead to them. */
+/** How many of the ended tasks failed, as a link to those. */
 function FailedTasks({ name, of }: { readonly name: string; readonly of: TaskStatsJson }) {
   const organization = useOrganization();
   const { failed = 0 } = of;
@@ -176,7 +176,7 @@ interface ErrorRateProps {
   readonly failedCalls?: number;
 }
 
-/** The share of calls that failed in the last hour, which leads to when. */
+/** The share of calls that failed in the last hour, as a link to when they did. */
 function ErrorRate({ name, calls = 0, failedCalls = 0 }: ErrorRateProps) {
   const organization = useOrganization();
   if (calls === 0) {

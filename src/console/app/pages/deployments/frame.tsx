@@ -34,7 +34,7 @@ const TABS = [
   ["Settings", "/o/$organization/deployments/$deployment/settings"],
 ] as const;
 
-/** How often it is asked what fails, on a page that shows nothing else of the last hour. */
+/** How often the page asks which deployments fail, where it shows nothing else of the last hour. */
 const REFRESH_MS = 10_000;
 
 /** The name of the deployment in the path. */
@@ -91,10 +91,10 @@ export function DeploymentFrame({
   );
 }
 
-/** The names of the deployments that fail, for a page that needs no other number of their tasks. */
+/** The names of the failing deployments, for a page that shows no other numbers of tasks. */
 function useFailing(organization: string): readonly string[] {
   const query = taskStatsOf(organization);
-  // With what else the page reads first, so that its first word is the right one.
+  // It is read together with the deployment, so that the state does not change right after it is shown.
   usePrefetchQuery(query);
   const { data = [] } = useQuery({ ...query, select: failingIn, refetchInterval: REFRESH_MS });
   return data;

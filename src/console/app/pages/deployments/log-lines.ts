@@ -64,14 +64,14 @@ export function kept(lines: readonly ShownLine[]): readonly ShownLine[] {
 /** The kinds of a deployment's endpoints, by name. */
 export type Kinds = ReadonlyMap<string, DeploymentEndpointJson["kind"]>;
 
-/** What a line is about, and what it says of it. */
+/** The endpoint of a line, and its text. */
 interface LineParts {
-  /** The endpoint whose function wrote it; empty where that was none. */
+  /** The endpoint whose function wrote it; empty for other lines. */
   readonly of: string;
   readonly rest: string;
 }
 
-/** Takes the endpoint from before a line: `predict: done`, and `predict failed: Error: no`, which its level says. */
+/** Splits the endpoint from `predict: done` and from `predict failed: Error: no`, which the level says as well. */
 export function partsOf(text: string, kinds: Kinds): LineParts {
   const end = text.search(/: | failed: /);
   const of = end === -1 ? "" : text.slice(0, end);

@@ -280,7 +280,7 @@ const Row = memo(function Row(props: RowProps) {
   const { line, missing, search, name, kinds, isOneDay, isOpen, isCurrent, onToggle } = props;
   const { sequence, timeMs, level, text, sent } = line;
   const { of, rest } = partsOf(text, kinds);
-  // What is searched for may begin in the one and end in the other.
+  // A search shows the whole line, because a match may begin in the name and end in the text.
   const isSplit = of !== "" && search === "";
   const { text: shown, more } = folded(isSplit ? rest : text, search);
   const task = taskOf(line, kinds.get(of));
@@ -342,7 +342,7 @@ function TaskLink({ name, task }: { readonly name: LogName; readonly task: strin
   );
 }
 
-/** The task whose function wrote a line; none where that was a call, which its endpoint tells. */
+/** The task whose function wrote a line; empty for calls of apis, which are no tasks. */
 const taskOf = (
   { sent: { taskId = "" } }: ShownLine,
   kind: DeploymentEndpointJson["kind"],

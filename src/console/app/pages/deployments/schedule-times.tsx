@@ -29,7 +29,7 @@ export function clockText(time: string, zone: string): string {
   return shortClockOf(zone).format(new Date(time));
 }
 
-/** Clocks of zones, each made once; that of the browser, with its name, where it does not know the zone. */
+/** Formats of time zones, each made once. Of a zone that the browser does not know: its own, with its name. */
 function clocksThatWrite(written: Intl.DateTimeFormatOptions) {
   const made = new Map<string, Intl.DateTimeFormat>();
   return (zone: string): Intl.DateTimeFormat => {

@@ -15,11 +15,11 @@ export interface SettingField {
   readonly hint: string;
   readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
   readonly kind: "number" | "text" | "lines" | "choice" | "network";
-  /** What the number is counted in, where it is written behind it. */
+  /** The unit of a number, which is written with it. */
   readonly unit?: "MiB";
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
   readonly emptyMeans?: string;
-  /** A value as it is written, for an empty field. */
+  /** An example of a value, which an empty field shows. */
   readonly example?: string;
   /** Of a number. */
   readonly min?: number;
@@ -121,7 +121,7 @@ function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0
   };
 }
 
-/** A size in MiB, which stands behind the number. */
+/** A size, which is written with its unit. */
 function size(field: Omit<SettingField, "kind" | "unit" | "read" | "write">): SettingField {
   const { name, emptyMeans } = field;
   return {

@@ -29,7 +29,7 @@ import "./settings.css";
 
 const GROUPS = [...new Set(SETTING_FIELDS.map(({ group }) => group))];
 const PROTECTED = "yes";
-/** The form, to which fields belong wherever they are: secrets, among them, have forms of their own. */
+/** The id of the form. Fields name it, because they cannot be in it: secrets, which stand among them, have forms of their own. */
 const FORM = "settings-form";
 const CALLERS = "Callers";
 const ENVIRONMENT = "Environment";

@@ -1,4 +1,4 @@
-/** The state of a deployment, the same on every page: what its nodes say, and whether what it does fails. */
+/** The state of a deployment, the same on every page: what its nodes report, and whether its calls and tasks fail. */
 import type {
   DeploymentJson,
   DeploymentStatusJson,
@@ -10,7 +10,7 @@ import type {
 } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { counted } from "../../ui/counted.ts";
 
-/** Of calls or tasks that failed, this share is worth more than a warning. */
+/** From this share of failed calls or tasks on, it is more than a warning. */
 const MIN_BAD_SHARE = 0.05;
 
 const WORDS = {
@@ -22,7 +22,7 @@ const WORDS = {
   DEPLOYMENT_STATUS_UNSPECIFIED: "unknown",
 } as const satisfies Record<DeploymentStatusJson, string>;
 
-/** A deployment is failing whose workers are up while what they do fails. */
+/** A deployment is failing while its workers are up and too many of its calls or tasks fail. */
 export type DeploymentWord = (typeof WORDS)[DeploymentStatusJson] | "failing";
 
 /** The states that are counted beside those that are ready, worst first. */
@@ -32,7 +32,7 @@ const COUNTED: readonly DeploymentWord[] = ["failed", "failing", "degraded", "st
 export const endedOf = ({ succeeded = 0, failed = 0, cancelled = 0 }: TaskStatsJson): number =>
   succeeded + failed + cancelled;
 
-/** How bad it is that so many of all failed; undefined where none did. */
+/** The tone of a number of failures among all calls or tasks; undefined without failures. */
 export function toneOfFailed(failed: number, all: number): "bad" | "warning" | undefined {
   if (failed === 0) {
     return undefined;
@@ -40,7 +40,7 @@ export function toneOfFailed(failed: number, all: number): "bad" | "warning" | u
   return failed >= all * MIN_BAD_SHARE ? "bad" : "warning";
 }
 
-/** The names of the deployments of whose calls or tasks of the last hour more failed than can be passed over. */
+/** The names of the deployments that had too many failed calls or tasks in the last hour. */
 export const failingIn = ({ deployments = [] }: GetTaskStatsResponseJson): readonly string[] =>
   deployments.filter(isFailing).map(({ deployment = "" }) => deployment);
 
@@ -48,7 +48,7 @@ const isFailing = ({ calls = 0, failedCalls = 0, total = {} }: DeploymentTaskSta
   toneOfFailed(failedCalls, calls) === "bad" ||
   toneOfFailed(total.failed ?? 0, endedOf(total)) === "bad";
 
-/** The state of a deployment in a word, where `failing` are the names of those that fail. */
+/** The state of a deployment in a word; `failing` are the names of the failing deployments. */
 export function stateOf(
   { name = "", status = "DEPLOYMENT_STATUS_UNSPECIFIED" }: Pick<DeploymentJson, "name" | "status">,
   failing: readonly string[],

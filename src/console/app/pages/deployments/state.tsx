@@ -14,9 +14,9 @@ const TONES: Readonly<Record<DeploymentWord, Tone>> = {
 };
 
 interface DeploymentStateProps {
-  /** Of all nodes, or of one, which has no name. */
+  /** The deployment on all nodes, or on one node, where it has no name. */
   readonly deployment: Pick<DeploymentJson, "name" | "status" | "statusReason">;
-  /** The names of those that fail. Default: that is told elsewhere. */
+  /** The names of the failing deployments. Default: none, because the page shows them elsewhere. */
   readonly failing?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** The webhooks of a deployment, a page for each, and what they were told with what they answered. */
+/** The webhooks of a deployment, a page for each of them, and their deliveries. */
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
@@ -53,7 +53,7 @@ export function Webhooks() {
 const useWebhookAct = () => useAct("webhooks", "webhook-deliveries");
 
 /** What can be done with webhooks, and the dialog of what is being done. */
-function useWebhookActs(endpoints: readonly string[], onDeleted: () => void) {
+function useWebhookActs(endpoints: readonly string[], onDeleted?: () => void) {
   const { organization, deployment, readAgain, act } = useWebhookAct();
   const [asked, setAsked] = useState<Asked>();
   const close = () => {
@@ -123,7 +123,7 @@ function useWebhookActs(endpoints: readonly string[], onDeleted: () => void) {
           run={() => webhooks.deleteWebhook(of(asked.name))}
           onDone={() => {
             close();
-            onDeleted();
+            onDeleted?.();
           }}
           onClose={close}
         >
@@ -140,7 +140,7 @@ function Registered({ endpoints }: { readonly endpoints: readonly string[] }) {
   const deployment = useDeploymentName();
   const { data: found = [], isPending } = useQuery(webhooksOf(organization, deployment));
   const { data: deliveries = [] } = useInfiniteQuery(deliveriesOf(organization, deployment));
-  const { actsOf, dialog, create } = useWebhookActs(endpoints, () => undefined);
+  const { actsOf, dialog, create } = useWebhookActs(endpoints);
   return (
     <section aria-label="Webhooks">
       {found.length > 0 && (
@@ -211,7 +211,7 @@ function Own({ name = "" }: { readonly name: string | undefined }) {
   );
 }
 
-/** One webhook, at an address of its own: how it stands and why, what can be done with it, and what it is. */
+/** The page of one webhook: its state and the reason, its actions, and its facts. */
 export function Webhook() {
   const { webhook: name } = route.useParams();
   const organization = useOrganization();

@@ -7,7 +7,7 @@ const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 86_400;
 
-/** What a time of day or a day is rounded to: each is at most twice the one before. */
+/** The distances that ticks may have. */
 const STEPS_S = [
   ...[1, 2, 3, 5, 10, 15, 20, 30],
   ...[1, 2, 3, 5, 10, 15, 20, 30].map((minutes) => minutes * MINUTE_S),
@@ -20,7 +20,7 @@ const SECONDS_PX = 58;
 const MINUTES_PX = 44;
 const GAP_PX = 12;
 
-/** Less would not say how fast the time goes. */
+/** Fewer would not show the scale. */
 const MIN_TICKS = 3;
 
 /**
@@ -41,7 +41,7 @@ export function ticksBetween(minS: number, maxS: number, widthPx: number): numbe
 export const isFine = (ticks: readonly number[]): boolean =>
   ticks.some((at) => at % MINUTE_S !== 0);
 
-/** Multiples of a step since midnight, by the clock on the wall, also where that is put forward or back. */
+/** Multiples of a step since midnight in local time, also on days when the clock changes. */
 function roundTimes(minS: number, endS: number, stepS: number): number[] {
   const first = new Date(minS * 1_000);
   const sinceMidnightS =
@@ -59,7 +59,7 @@ function roundTimes(minS: number, endS: number, stepS: number): number[] {
   }
 }
 
-/** In the middle of each third. */
+/** A time in the middle of each third. */
 function evenTimes(minS: number, maxS: number): number[] {
   const unitS = maxS - minS < HOUR_S ? 1 : MINUTE_S;
   const times = [1 / 6, 1 / 2, 5 / 6].map(

@@ -167,7 +167,7 @@ function TaskNumbers({ stats }: { readonly stats: TaskStatsJson | undefined }) {
   );
 }
 
-/** How many failed, which leads to them. */
+/** The number of failed tasks, as a link to them. */
 function FailedTasks({ count }: { readonly count: number }) {
   const organization = useOrganization();
   return (

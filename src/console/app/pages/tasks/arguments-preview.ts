@@ -52,7 +52,7 @@ function beginningOf(json: string): string {
   return memberOf(json.replace(/^\{/, ""));
 }
 
-/** `"text":"A short` as `text: A short…`, and `"texts":["A short` as `texts: ["A short…`, which is no text. */
+/** `"text":"A short` as `text: A short…`; the brackets of a list stay: `"texts":["A short` as `texts: ["A short…`. */
 function memberOf(text: string): string {
   const [, name, value = ""] = /^\s*"((?:[^"\\]|\\.)*)"\s*:\s*"?(.*)$/s.exec(text) ?? [];
   return name === undefined ? `${text}…` : `${name}: ${value.replaceAll(/(?:\\[nrt])+/g, " ")}…`;

@@ -5,7 +5,7 @@ import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 export interface TaskSelection {
   readonly size: number;
   has(taskId: string): boolean;
-  /** Selects a task or not; with `toLast` all from the one before to this. It is the same function each time. */
+  /** Selects a task or not; with `toLast` all from the one before to this. The function never changes. */
   toggle(taskId: string, toLast: boolean): void;
   /** Selects all that are loaded, or none. */
   toggleAll(): void;

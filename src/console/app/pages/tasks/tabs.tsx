@@ -10,7 +10,7 @@ import { STATES } from "./state.tsx";
 
 const number = new Intl.NumberFormat("en");
 
-/** It is the first of them, where a phone shows it: what failed is what most people look for. */
+/** It is the first state, so that a phone shows it: most people look for what failed. */
 const [, FAILURE] = STATES.TASK_STATUS_FAILURE;
 
 interface StateTabsProps {

@@ -60,7 +60,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
     () => {
       const { queryKey } = taskOf(name);
       const known = queryClient.getQueryData(queryKey);
-      // What is told first has happened already: one that has ended was read as it is.
+      // The stream begins with what has happened already: a task that was read as ended does not change.
       if (known === undefined || !hasEnded(known)) {
         void queryClient.invalidateQueries({ queryKey });
       }
@@ -204,7 +204,7 @@ function Waiting({ task }: { readonly task: TaskJson }) {
 }
 
 function Facts({ task }: { readonly task: TaskJson }) {
-  // What it says itself is the start of its last attempt.
+  // `startedAt` of a task is the start of its last attempt.
   const [first] = task.attempts ?? [];
   const times = [
     ["Submitted", task.createdAt],

@@ -4,7 +4,7 @@ import { useNow } from "../../ui/use-now.ts";
 import { outcomeOf } from "./attempt.tsx";
 import { type Span, spansOf, timingText } from "./spans.ts";
 
-/** How often what goes on grows. */
+/** How often a span that goes on is drawn longer. */
 const REFRESH_MS = 1_000;
 
 export function Timing({ task }: { readonly task: TaskJson }) {

@@ -79,7 +79,7 @@ function Name({ token: { name, hint, description } }: TokenProps) {
   );
 }
 
-/** When, and by whom if that is somebody else. */
+/** When it was created, and by whom if not by the person who looks. */
 function Created({ token, me }: TokenProps & { readonly me: string }) {
   const { createdAt, createdBy } = token;
   return (

@@ -179,7 +179,7 @@ function Shown({ answer, by, measure }: ShownProps) {
           binary={isBinary}
           numbers={[[format(totalOf(all, measure)), `in ${days.length} days`]]}
           note={others > 0 ? `${others} more are only in the table.` : undefined}
-          empty="None was used in this time."
+          empty="Nothing was used in this time."
         />
       </section>
       <section aria-labelledby="all">

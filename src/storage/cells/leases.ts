@@ -40,12 +40,7 @@ export class CellLeases implements LeaseStorage {
     const { newLeaseId: leaseId, newSession: session, owner, nowMs, ttlMs } = adopted;
     const opened = { leaseId, session, owner, nowMs, ttlMs };
     this.#hold(opened);
-    const inCells = await this.#cells.each(async (storage, number) => {
-      if (number === HOME_CELL) {
-        return [];
-      }
-      return adoptIn(storage, adopted, opened);
-    });
+    const inCells = await Promise.all(this.#cells.up.map((cell) => adoptIn(cell, adopted, opened)));
     return [...atHome, ...inCells.flat()];
   }
 
@@ -116,27 +111,31 @@ export class CellLeases implements LeaseStorage {
  * Adopts the attempts of one cell. Where the cell does not answer, it may have moved them all the same, and
  * nobody would end them: so those that it had are taken for moved. If they were not, their ends are stale.
  */
-async function adoptIn(
-  storage: PostgresStorage,
-  adopted: Adopted,
-  opened: Opened,
-): Promise<LeasedTask[]> {
-  const { leaseId, newLeaseId } = adopted;
-  const attempts = await storage.listAttempts({ leaseIds: [leaseId] });
-  const found = await Promise.all(attempts.map((attempt) => storage.getTask(attempt)));
-  let moved: LeasedTask[] | undefined;
+async function adoptIn(cell: Cell, adopted: Adopted, opened: Opened): Promise<LeasedTask[]> {
+  let moved: LeasedTask[] = [];
   try {
-    moved = await storage.adoptLease(adopted);
+    moved = await cell.ask((storage) => tasksUnder(storage, adopted));
+    const answer = await cell.ask((storage) => storage.adoptLease(adopted));
+    moved = answer ?? [];
+    if (answer === undefined) {
+      await cell.ask((storage) => storage.openLease(opened));
+    }
   } catch (err) {
     if (!isUnanswered(err)) {
       throw err;
     }
-    return found.flatMap((task) => (task === undefined ? [] : [{ task, leaseId: newLeaseId }]));
   }
-  if (moved === undefined) {
-    await storage.openLease(opened);
-  }
-  return moved ?? [];
+  return moved;
+}
+
+/** The tasks of a lease that is adopted, as they are when they have moved. */
+async function tasksUnder(
+  storage: PostgresStorage,
+  { leaseId, newLeaseId }: Adopted,
+): Promise<LeasedTask[]> {
+  const attempts = await storage.listAttempts({ leaseIds: [leaseId] });
+  const found = await Promise.all(attempts.map((attempt) => storage.getTask(attempt)));
+  return found.flatMap((task) => (task === undefined ? [] : [{ task, leaseId: newLeaseId }]));
 }
 
 /** Whether a cell may have given tasks to these leases without having answered. */

@@ -136,7 +136,10 @@ export class CellsStorage implements Storage {
   async submitTasks({ tasks }: ParametersOf<"submitTasks">): Promise<SubmitOutcome[]> {
     // Before any is stored: who is refused calls again, and the others would be stored twice.
     this.#cells.refuseAway(tasks.map(({ taskId }) => this.#cells.cellOf(taskId)));
-    return this.#split(
+    const leases = tasks.flatMap(({ taskId, leaseId }) =>
+      leaseId === undefined ? [] : [{ leaseId, cell: this.#cells.cellOf(taskId) }],
+    );
+    const submitting = this.#split(
       tasks,
       (one) => one.taskId,
       async (some, storage, cell) => {
@@ -148,11 +151,7 @@ export class CellsStorage implements Storage {
           );
         }
         const limited = await this.#queued.limit(some, cell);
-        const outcomes = await this.#doubting(
-          cell,
-          some.flatMap(({ leaseId }) => leaseId ?? []),
-          storage.submitTasks({ tasks: limited.map(({ task }) => task) }),
-        );
+        const outcomes = await storage.submitTasks({ tasks: limited.map(({ task }) => task) });
         if (cell === HOME_CELL) {
           this.#cameHome(some);
         }
@@ -161,6 +160,7 @@ export class CellsStorage implements Storage {
         );
       },
     );
+    return this.#doubting(leases, submitting);
   }
 
   async fireSchedule(firing: ParametersOf<"fireSchedule">): ReturnType<Storage["fireSchedule"]> {
@@ -201,19 +201,17 @@ export class CellsStorage implements Storage {
     let wanted = parameters.claims;
     const doubtful: string[] = [];
     let failure: unknown;
-    // A count that found nothing is an answer, too.
-    let answers = atHome ? 0 : 1;
+    const answered: (Cell | undefined)[] = [];
     for (const cell of inTurn) {
       const asked = { ...parameters, claims: wanted };
       try {
         const claimed = await (cell === undefined
           ? this.#cells.home.claimTasks(asked)
           : this.#doubting(
-              cell.number as number,
-              wanted.map(({ leaseId }) => leaseId),
+              wanted.map(({ leaseId }) => ({ leaseId, cell: cell.number })),
               cell.ask((storage) => storage.claimTasks(asked)),
             ));
-        answers += 1;
+        answered.push(cell);
         tasks.push(...claimed.tasks);
         due.push(...(claimed.due ?? []));
         for (const one of claimed.later) {
@@ -226,14 +224,14 @@ export class CellsStorage implements Storage {
           throw err;
         }
         failure = err;
-        this.#rounds.leave(cell);
         doubtful.push(...wanted.map(({ leaseId }) => leaseId));
       }
       if (wanted.length === 0) {
         break;
       }
     }
-    if (answers === 0) {
+    // A count that found nothing at home is an answer, too.
+    if (answered.length === 0 && atHome) {
       throw failure;
     }
     const short = new Set(wanted.map(({ endpoint }) => endpoint));
@@ -243,7 +241,9 @@ export class CellsStorage implements Storage {
         .filter(({ endpoint }) => short.has(endpoint))
         .map(({ cut, ...one }) => ({
           ...one,
-          ...(cut && { cut: this.#rounds.end(`${parameters.deploymentId} ${one.endpoint}`) }),
+          ...(cut && {
+            cut: this.#rounds.end(`${parameters.deploymentId} ${one.endpoint}`, answered),
+          }),
         })),
       ...(due.length > 0 && { due }),
       ...(doubtful.length > 0 && { doubtful }),
@@ -451,18 +451,16 @@ export class CellsStorage implements Storage {
     return (await this.#cells.each(question, needed)).flat();
   }
 
-  /** Remembers leases under which a cell may have carried out what it did not answer. */
+  /** Remembers leases under which cells may have carried out what they did not answer. */
   async #doubting<Answer>(
-    number: number,
-    leaseIds: readonly string[],
+    leases: readonly { readonly leaseId: string; readonly cell: number | undefined }[],
     asked: Promise<Answer>,
   ): Promise<Answer> {
     try {
       return await asked;
     } catch (err) {
-      const cell = this.#cells.list.find((one) => one.number === number);
-      for (const leaseId of leaseIds) {
-        cell?.doubtful.add(leaseId);
+      for (const { leaseId, cell } of leases) {
+        this.#cells.list.find(({ number }) => number === cell)?.doubtful.add(leaseId);
       }
       throw err;
     }
@@ -536,16 +534,10 @@ class Rounds {
     }
   }
 
-  /** This one does not answer: nobody waits for it. */
-  leave(cell: Cell | undefined): void {
-    for (const own of this.#open.values()) {
-      own.delete(cell);
-    }
-  }
-
-  /** "around" when all of them have since this said so. */
-  end(endpoint: string): LaterClaim["cut"] {
-    if ([...(this.#open.get(endpoint)?.values() ?? [])].includes(false)) {
+  /** "around" when all that have answered this claim have since said so; nobody waits for the others. */
+  end(endpoint: string, answered: readonly (Cell | undefined)[]): LaterClaim["cut"] {
+    const own = this.#open.get(endpoint);
+    if (answered.some((cell) => own?.get(cell) === false)) {
       return "on";
     }
     this.#open.delete(endpoint);

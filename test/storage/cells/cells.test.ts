@@ -377,34 +377,72 @@ describe("a cell that has carried out what it did not answer", () => {
     expect(await storage.listAttempts({ leaseIds: ["lease-2"] })).toEqual([]);
   });
 
-  test("leaves no adopted task running whose end nobody stores", async () => {
+  /** The cell answers nothing from now on, until what is returned is called. */
+  const fallSilent = (cell: PostgresStorage): (() => void) => {
+    const beside = vi.spyOn(cell, "beside").mockRejectedValue(lost());
+    return () => beside.mockRestore();
+  };
+
+  test("has a task looked for that it stored for a worker before it was away", async () => {
     const made = await withCell();
     await using storage = made.storage;
     const { cell } = made;
-    const opened = { owner: "test", nowMs: NOW_MS, ttlMs: 20_000 };
-    await storage.openLease({ ...opened, leaseId: LEASE, session: "secret" });
-    const ids = [newId(HOME_CELL), newId(1)];
-    await submit(storage, ...ids.map((id) => newTask(id, { leaseId: LEASE })));
-    const adoptLease = cell.adoptLease.bind(cell);
-    vi.spyOn(cell, "adoptLease").mockImplementationOnce(async (parameters) => {
-      await adoptLease(parameters);
-      throw lost();
+    await openLease(storage);
+    const taskId = newId(1);
+    let speak = () => {};
+    const submitTasks = cell.submitTasks.bind(cell);
+    vi.spyOn(cell, "submitTasks").mockImplementationOnce(async (parameters) => {
+      await submitTasks(parameters);
+      speak = fallSilent(cell);
+      return new Promise(() => {});
     });
-    const adopted = await storage.adoptLease({
-      ...opened,
-      leaseId: LEASE,
-      session: "secret",
-      newLeaseId: "lease-2",
-      newSession: "next secret",
-    });
-    expect(adopted?.map(({ task, leaseId }) => [task.taskId, leaseId])).toEqual(
-      ids.map((id) => [id, "lease-2"]),
-    );
-    for (const taskId of ids) {
-      const attempt = { ...key(taskId), leaseId: "lease-2", attempt: 1 };
-      expect(await endAttempt(storage, attempt, success(1))).toMatchObject({ status: "success" });
-    }
+    const submitting = submit(storage, newTask(taskId, { leaseId: LEASE }));
+    await expect(submitting).rejects.toMatchObject(UNAVAILABLE);
+    const asked = { leaseIds: [LEASE], cell: 1 };
+    await expect(storage.listAttempts(asked)).rejects.toMatchObject(UNAVAILABLE);
+    speak();
+    const found = await vi.waitFor(() => storage.listAttempts(asked), { timeout: 10_000 });
+    expect(found).toMatchObject([{ taskId, attempt: 1 }]);
   });
+
+  test.each(["an error", "silence"])(
+    "leaves no adopted task running whose end nobody stores, after %s",
+    async (after) => {
+      const made = await withCell();
+      await using storage = made.storage;
+      const { cell } = made;
+      const opened = { owner: "test", nowMs: NOW_MS, ttlMs: 20_000 };
+      await storage.openLease({ ...opened, leaseId: LEASE, session: "secret" });
+      const ids = [newId(HOME_CELL), newId(1)];
+      await submit(storage, ...ids.map((id) => newTask(id, { leaseId: LEASE })));
+      let speak = () => {};
+      const adoptLease = cell.adoptLease.bind(cell);
+      vi.spyOn(cell, "adoptLease").mockImplementationOnce(async (parameters) => {
+        await adoptLease(parameters);
+        if (after === "an error") {
+          throw lost();
+        }
+        speak = fallSilent(cell);
+        return new Promise(() => {});
+      });
+      const adopted = await storage.adoptLease({
+        ...opened,
+        leaseId: LEASE,
+        session: "secret",
+        newLeaseId: "lease-2",
+        newSession: "next secret",
+      });
+      expect(adopted?.map(({ task, leaseId }) => [task.taskId, leaseId])).toEqual(
+        ids.map((id) => [id, "lease-2"]),
+      );
+      speak();
+      for (const taskId of ids) {
+        await vi.waitFor(() => storage.getTask(key(taskId)), { timeout: 10_000 });
+        const attempt = { ...key(taskId), leaseId: "lease-2", attempt: 1 };
+        expect(await endAttempt(storage, attempt, success(1))).toMatchObject({ status: "success" });
+      }
+    },
+  );
 });
 
 test("a statement about a task of another cell is noticed, in the question and in the answer", async () => {

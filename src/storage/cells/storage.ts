@@ -324,7 +324,15 @@ export class CellsStorage implements Storage {
   }
 
   async survey(parameters: ParametersOf<"survey">): ReturnType<Storage["survey"]> {
-    return mergedSurvey(await this.#cells.each((storage) => storage.survey(parameters)));
+    const found = await this.#cells.each(async (storage, number) => {
+      const survey = await storage.survey(parameters);
+      if (number === HOME_CELL) {
+        // The claims that follow ask home, also where it was counted just before.
+        this.#cameHome([...survey.due, ...survey.suspects]);
+      }
+      return survey;
+    });
+    return mergedSurvey(found);
   }
 
   async pruneFinished(parameters: ParametersOf<"pruneFinished">): Promise<number> {
@@ -428,8 +436,8 @@ export class CellsStorage implements Storage {
     }
   }
 
-  /** Tasks were stored at home, where none may have been a moment ago. */
-  #cameHome(tasks: readonly NewTask[]): void {
+  /** Tasks are at home, where none may have been a moment ago. */
+  #cameHome(tasks: readonly Pick<NewTask, "deploymentId">[]): void {
     for (const deploymentId of new Set(tasks.map((task) => task.deploymentId))) {
       this.#atHome
         .again(deploymentId, () => this.#countAtHome(deploymentId))

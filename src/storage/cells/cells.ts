@@ -264,15 +264,16 @@ export class Cells implements Places, AsyncDisposable {
     }
   }
 
-  /** Notes which of the closed cells have nothing left. */
+  /** Notes of the closed cells whether they have nothing left. */
   async #noteEmptied(): Promise<void> {
     const { cells, nowMs } = this.#known;
-    for (const { number, closedFromMs, isEmptied } of cells) {
+    for (const known of cells) {
+      const { number, closedFromMs } = known;
       const cell = this.up.find((one) => one.number === number);
-      if (closedFromMs !== undefined && !isEmptied && closedFromMs + EMPTIED_AFTER_MS < nowMs) {
+      if (closedFromMs !== undefined && closedFromMs + EMPTIED_AFTER_MS < nowMs) {
         try {
           await cell?.ask((storage) =>
-            storage.beside((db) => this.home.beside((home) => noteEmptied(home, db, number))),
+            storage.beside((db) => this.home.beside((home) => noteEmptied(home, db, known))),
           );
         } catch {
           // It is looked at again, and until then it has to be named.

@@ -8,7 +8,7 @@
 import type { PostgresDatabase } from "../postgres/database.ts";
 import { prepared, statement } from "../postgres/session.ts";
 import { carryDeliveries, carryUsage } from "./carry.ts";
-import { CellRefused, KEYED_AFTER_MS, LOCK, refuseCell } from "./identity.ts";
+import { CellRefused, KEYED_AFTER_MS, type KnownCell, LOCK, refuseCell } from "./identity.ts";
 
 /**
  * After what time since its closing a cell may be found empty: longer than a node may go on with what it has
@@ -44,18 +44,24 @@ const IS_EMPTY = prepared(
      OR EXISTS (SELECT FROM queue_count_deltas) OR EXISTS (SELECT FROM blobs)
      OR EXISTS (SELECT FROM cell_identity WHERE load IS NOT NULL)) AS is_empty`,
 );
-const EMPTIED = prepared("cell_emptied", "UPDATE cells SET emptied = true WHERE cell = $1");
+const EMPTIED = prepared("cell_emptied", "UPDATE cells SET emptied = $2 WHERE cell = $1");
 
-/** Takes home what a closed cell has for it, and notes there that nothing is left, where that is so. */
+/**
+ * Takes home what a closed cell has for it, and notes there whether nothing is left. A node that stood still
+ * may store a task where nothing was left, so a cell that was found empty is looked at while it is named.
+ */
 export async function noteEmptied(
   home: PostgresDatabase,
   cell: PostgresDatabase,
-  number: number,
+  { number, isEmptied }: KnownCell,
 ): Promise<void> {
-  await carryDeliveries(cell, home);
-  await carryUsage(cell, home, number);
+  if (!isEmptied) {
+    await carryDeliveries(cell, home);
+    await carryUsage(cell, home, number);
+  }
   const [row] = await cell.query(IS_EMPTY);
-  if (row?.is_empty === true) {
-    await home.query(EMPTIED, number);
+  const isEmpty = row?.is_empty === true;
+  if (isEmpty !== isEmptied) {
+    await home.query(EMPTIED, number, isEmpty);
   }
 }

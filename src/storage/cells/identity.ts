@@ -11,8 +11,9 @@ import { type Session, statement } from "../postgres/session.ts";
 export class CellRefused extends Error {}
 
 /**
- * From when a new cell takes tasks with keys, and one that is closed takes none, after it is known: longer than a node may go on with what
- * it has read of the cells (`KNOWN_FOR_MS`), so that no two nodes look for a key in different cells.
+ * How long after it is known a new cell takes tasks with keys, and one that is closed takes none any more:
+ * longer than a node may go on with what it has read of the cells (`KNOWN_FOR_MS`), so that no two nodes
+ * look for a key in different cells.
  */
 export const KEYED_AFTER_MS = 10_000;
 

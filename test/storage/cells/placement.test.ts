@@ -187,13 +187,23 @@ describe("a cell that is closed", () => {
     {
       await using storage = await opened();
       await expect(start()).rejects.toThrow("the platform has cell b with tasks in it");
-      const [outcome] = await storage.deleteTasks({
-        ...{ deploymentId: DEPLOYMENT, taskIds: [taskId], nowMs: NOW_MS },
-      });
-      expect(outcome).toBe("deleted");
-      await expect
-        .poll(() => ask(home, "SELECT name FROM tessera.cells WHERE emptied"), { timeout: 20_000 })
-        .toEqual([{ name: "b" }]);
+      const remove = async (): Promise<void> => {
+        const [outcome] = await storage.deleteTasks({
+          ...{ deploymentId: DEPLOYMENT, taskIds: [taskId], nowMs: NOW_MS },
+        });
+        expect(outcome).toBe("deleted");
+      };
+      const emptied = () =>
+        expect.poll(() => ask(home, "SELECT name FROM tessera.cells WHERE emptied"), {
+          timeout: 20_000,
+        });
+      await remove();
+      await emptied().toEqual([{ name: "b" }]);
+      // Of a node that stood still since before the cell was closed.
+      await submit(storage, newTask(taskId));
+      await emptied().toEqual([]);
+      await remove();
+      await emptied().toEqual([{ name: "b" }]);
     }
     await using storage = await start();
     expect(storage.cells.has(2)).toBe(true);

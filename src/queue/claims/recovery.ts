@@ -23,8 +23,8 @@ import type { Attempts } from "../attempts.ts";
 import type { Completer } from "../completer.ts";
 
 /**
- * How long lost claims are looked for after an error, because the call may still be carried
- * out: longer than a storage lets one take.
+ * How long lost claims are looked for after an error, or after a look that was not answered, because
+ * the call may still be carried out: longer than a storage lets one take.
  */
 const LOST_CLAIM_SEARCH_MS = 30_000;
 /** Interval at which lost claims are looked for after an error. */
@@ -137,16 +137,20 @@ class Search {
   }
 
   begin(leaseIds: readonly string[]): void {
-    const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
-    for (const leaseId of leaseIds) {
-      this.#doubtful.set(leaseId, untilMs);
-    }
+    this.#doubt(leaseIds);
     this.#looking ??= this.#look();
   }
 
   /** Resolves when it has ended, after its signal. */
   async end(): Promise<void> {
     await this.#looking;
+  }
+
+  #doubt(leaseIds: Iterable<string>): void {
+    const untilMs = performance.now() + LOST_CLAIM_SEARCH_MS;
+    for (const leaseId of leaseIds) {
+      this.#doubtful.set(leaseId, untilMs);
+    }
   }
 
   async #look(): Promise<void> {
@@ -161,6 +165,8 @@ class Search {
           }
         }
       } catch (err) {
+        // A call of before may still be on its way when the storage answers again.
+        this.#doubt([...this.#doubtful.keys()]);
         log.warn({ err, cell }, "the attempts under the leases could not be looked up");
       }
       await sleep(LOST_CLAIM_SEARCH_INTERVAL_MS, undefined, { signal }).catch(() => {

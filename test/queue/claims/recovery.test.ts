@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ClaimRecovery } from "../../../src/queue/claims/recovery.ts";
 import type { Attempt } from "../../../src/storage/storage.ts";
 import { HOME_CELL } from "../../../src/tasks/id.ts";
@@ -39,4 +39,29 @@ it("gives back what a cell has claimed while another one that is in doubt does n
   expect(back).toEqual([attempt("a")]);
   silence.resolve([]);
   await recovery[Symbol.asyncDispose]();
+});
+
+it("looks on for a while after a storage that was away for long has answered", async () => {
+  let nowMs = 0;
+  const now = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+  const back = Promise.withResolvers<Attempt>();
+  const listAttempts = vi
+    .fn<() => Promise<Attempt[]>>()
+    .mockImplementationOnce(async () => {
+      nowMs += 60_000;
+      throw new Error("it is away");
+    })
+    // The claim is carried out only now, because it was on its way.
+    .mockResolvedValueOnce([])
+    .mockResolvedValue([attempt("a")]);
+  const recovery = new ClaimRecovery({
+    storage: { listAttempts },
+    attempts: { has: () => false },
+    completer: { isUnderWay: () => false, giveBack: (lost) => back.resolve(lost) },
+    log: LOG,
+  });
+  recovery.doubt([LEASE]);
+  expect(await back.promise).toEqual(attempt("a"));
+  await recovery[Symbol.asyncDispose]();
+  now.mockRestore();
 });

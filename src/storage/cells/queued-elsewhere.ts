@@ -3,6 +3,7 @@
  * of the limit after the others' parts. These were counted at most a second ago, so submits at several cells
  * at a time may exceed the limit by what is submitted in a second.
  */
+import { SharedReads } from "../../time/shared-reads.ts";
 import type { QueueCount } from "../queues.ts";
 import type { NewTask } from "../storage.ts";
 import type { Cells } from "./cells.ts";
@@ -10,14 +11,8 @@ import type { Cells } from "./cells.ts";
 /** Longest age of the counts that a submit uses. */
 const COUNTED_FOR_MS = 1_000;
 
-/** Deployments whose counts are kept. */
-const MAX_COUNTED_DEPLOYMENTS = 10_000;
-
-interface Counted {
-  readonly atMs: number;
-  /** By the number of the database. */
-  readonly counts: Promise<ReadonlyMap<number, readonly QueueCount[]>>;
-}
+/** What waits and runs in each database, by its number. */
+type Counts = ReadonlyMap<number, readonly QueueCount[]>;
 
 /** A task with what is left to it of its limit, and how many of its endpoint wait elsewhere. */
 export interface Limited {
@@ -27,7 +22,11 @@ export interface Limited {
 
 export class QueuedElsewhere {
   readonly #cells: Cells;
-  readonly #counted = new Map<string, Counted>();
+  /** By the deployment. */
+  readonly #counts = new SharedReads<Counts>({
+    maxAgeMs: COUNTED_FOR_MS,
+    now: () => performance.now(),
+  });
 
   constructor(cells: Cells) {
     this.#cells = cells;
@@ -50,27 +49,23 @@ export class QueuedElsewhere {
 
   async #elsewhere({ deploymentId, endpoint }: NewTask, cell: number): Promise<number> {
     let elsewhere = 0;
-    for (const [number, counts] of await this.#count(deploymentId)) {
+    for (const [number, counts] of await this.#counted(deploymentId)) {
       const own = number === cell ? undefined : counts.find((one) => one.endpoint === endpoint);
       elsewhere += Math.max(0, own?.queued ?? 0);
     }
     return elsewhere;
   }
 
-  #count(deploymentId: string): Counted["counts"] {
-    const nowMs = performance.now();
-    const known = this.#counted.get(deploymentId);
-    if (known !== undefined && nowMs - known.atMs < COUNTED_FOR_MS) {
-      return known.counts;
-    }
-    const asked = this.#cells.each(
-      async (storage, number) => [number, await storage.countTasks({ deploymentId })] as const,
+  #counted(deploymentId: string): Promise<Counts> {
+    return this.#counts.get(
+      deploymentId,
+      async () =>
+        new Map(
+          await this.#cells.each(
+            async (storage, number) =>
+              [number, await storage.countTasks({ deploymentId })] as const,
+          ),
+        ),
     );
-    const counts = asked.then((all) => new Map(all));
-    if (this.#counted.size >= MAX_COUNTED_DEPLOYMENTS) {
-      this.#counted.clear();
-    }
-    this.#counted.set(deploymentId, { atMs: nowMs, counts });
-    return counts;
   }
 }

@@ -109,7 +109,7 @@ const CELLS_SETTING = optional({
   summary:
     "further Postgres databases, each with a part of the tasks: a=postgres://user:password@host/database, with commas between them",
   reason:
-    "one Postgres carries what most platforms will ever submit; all nodes need the same cells, and one that is named stays until it was closed and is empty",
+    "one Postgres carries what most platforms will ever submit; all nodes need the same cells, and one that is named stays until it is closed and empty",
 });
 
 /** Settings of `tessera admin cells`. */

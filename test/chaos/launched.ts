@@ -19,6 +19,8 @@ const SHARE = 0.5;
 const LATELY_MS = 3_000;
 /** The longest that nobody launches. */
 const MAX_ABSENCE_MS = 3_000;
+/** As long as the shell waits that starts a machine. */
+const MAX_START_MS = 10_000;
 /** Workers of machines start sooner so, and end with them. */
 const ENV = { TESSERA_SANDBOX: "permission" };
 
@@ -64,7 +66,15 @@ export class LaunchedPlatform implements AsyncDisposable {
     this.#random = random;
     this.#ledger = ledger;
     this.other = { share: SHARE, cause: () => this.#strike(), killed: this.#killed };
+    process.once("exit", this.#killMachines);
   }
+
+  /** However this process ends: they outlive their launcher. */
+  readonly #killMachines = (): void => {
+    for (const pid of this.#machines()) {
+      killGroup(pid);
+    }
+  };
 
   async #begin(password: string): Promise<void> {
     this.node.spawn();
@@ -120,26 +130,38 @@ export class LaunchedPlatform implements AsyncDisposable {
     }
   }
 
-  #machines(): readonly number[] {
+  /** The process of each machine; undefined of one that is being started or removed at this moment. */
+  #pids(): readonly (number | undefined)[] {
     const folder = join(this.#folder, "machines");
-    try {
-      return readdirSync(folder).flatMap((machine) => {
-        const pid = Number.parseInt(readFileSync(join(folder, machine, "pid"), "utf8"), 10);
-        return Number.isNaN(pid) ? [] : [pid];
-      });
-    } catch {
-      // None was started yet, or one is being started or removed at this moment.
-      return [];
-    }
+    return readIfThere(() => readdirSync(folder), []).map((machine) => {
+      const pid = readIfThere(() => readFileSync(join(folder, machine, "pid"), "utf8"), "");
+      return Number.parseInt(pid, 10) || undefined;
+    });
+  }
+
+  #machines(): readonly number[] {
+    return this.#pids().filter((pid) => pid !== undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#launcher?.kill();
-    for (const pid of this.#machines()) {
-      killGroup(pid);
+    // A machine starts also where its launcher was killed, and nobody would end it.
+    const untilMs = performance.now() + MAX_START_MS;
+    while (this.#pids().includes(undefined) && performance.now() < untilMs) {
+      await sleep(50);
     }
+    this.#killMachines();
+    process.off("exit", this.#killMachines);
     await this.node.kill();
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+function readIfThere<Content>(read: () => Content, missing: Content): Content {
+  try {
+    return read();
+  } catch {
+    return missing;
   }
 }
 

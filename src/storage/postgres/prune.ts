@@ -137,6 +137,9 @@ const FORGET_COUNTS = statement(
    SELECT count(*) AS folded FROM gone`,
 );
 
+/** How long prunes of what has expired go on, until one begins anew. */
+const MAX_PASS_MS = 60_000;
+
 /** A deployment and a task of it; the beginning of all. */
 const FIRST: readonly [string, string] = ["", ""];
 
@@ -144,11 +147,12 @@ const FIRST: readonly [string, string] = ["", ""];
  * Prunes what has expired, and what deleted deployments have left. Until a vacuum, deleted rows have
  * entries in the index by which they are found, and a scan from its beginning passes all of them: with
  * 100,000,000 tasks that is millions. So a prune goes on where the one before has ended, as long as
- * they find as many as they may. The next one begins anew, for what others had locked, or stored
- * meanwhile.
+ * they find as many as they may, and for a minute at most. The next one begins anew, for what others had
+ * locked, or stored meanwhile with an earlier expiry.
  */
 export class Pruner {
   #fromMs = 0;
+  #beganMs = 0;
   readonly #after = new Map(PRUNE_DELETED.map((each) => [each, FIRST]));
 
   /** `clock` times the starts of keys, which no window can hold any more, and are forgotten. */
@@ -157,7 +161,9 @@ export class Pruner {
     clock: LeaseClock,
     { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
   ): Promise<number> {
-    const fromMs = this.#fromMs <= nowMs ? this.#fromMs : 0;
+    const isLong = Math.abs(nowMs - this.#beganMs) > MAX_PASS_MS;
+    const fromMs = isLong || this.#fromMs > nowMs ? 0 : this.#fromMs;
+    this.#beganMs = fromMs === 0 ? nowMs : this.#beganMs;
     const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), fromMs);
     const pruned = Number(row?.pruned ?? 0);
     this.#fromMs = pruned < limit ? 0 : Number(row?.reached_ms);

@@ -107,6 +107,28 @@ describe("goes on where the prune before has ended that found as many as it may,
   });
 });
 
+it("begins anew after a minute, also where each prune finds as many as it may", async () => {
+  await using storage = new PostgresStorage(await newDatabase(), {
+    connections: 3,
+    leaseClock: "caller",
+  });
+  await storage.start();
+  const end = async (taskId: string, nowMs: number) =>
+    endAttempt(storage, await startTask(storage, taskId), success(1), nowMs);
+  for (const [index, taskId] of IDS.entries()) {
+    await end(taskId, NOW_MS + 10 + index);
+  }
+  const nowMs = NOW_MS + 2 * RETENTION_MS;
+  expect(await storage.pruneFinished({ nowMs, limit: LIMIT })).toBe(LIMIT);
+  // It comes late, and expired before those that are gone.
+  await end("late", NOW_MS);
+  expect(await storage.pruneFinished({ nowMs, limit: LIMIT })).toBe(LIMIT);
+  expect(await storage.getTask(key("late"))).toBeDefined();
+  await end("more", NOW_MS + 20);
+  expect(await storage.pruneFinished({ nowMs: nowMs + 60_001, limit: LIMIT })).toBe(LIMIT);
+  expect(await storage.getTask(key("late"))).toBeUndefined();
+});
+
 async function schemaOf(url: string, table: string): Promise<string> {
   const [found] = await ask(url, `SELECT schemaname FROM pg_tables WHERE tablename = '${table}'`);
   return String(found?.schemaname);

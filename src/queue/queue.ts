@@ -348,7 +348,8 @@ export class Queue implements Disposable {
     }
     this.#completer.refuse(claimed, refusal);
     // Its slot was not used, and more may be waiting.
-    this.#backlog.hint(claimed.task.endpoint);
+    const { endpoint, key = "" } = claimed.task;
+    this.#backlog.hint(endpoint, [key]);
     this.wake();
     return true;
   }

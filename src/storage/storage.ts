@@ -123,7 +123,7 @@ export interface Claimed {
 /** What is to be claimed later of an endpoint that goes by keys. */
 export interface LaterClaim {
   readonly endpoint: string;
-  /** In how many milliseconds a task may start that waits for the rate of its key. Absent: none waits. */
+  /** In how many milliseconds a task may start that waits for its key's rate; of suspects: if all do. */
   readonly inMs?: number | undefined;
   /**
    * Further keys have tasks waiting, which the claim has not looked at: the next one goes on with those.

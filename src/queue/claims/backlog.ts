@@ -171,7 +171,20 @@ export class Backlog implements Disposable {
   /** Maintenance has found that tasks of the endpoint wait. */
   found(endpoint: string): void {
     this.unkeyed(endpoint);
-    this.#resting.get(endpoint)?.lookOn();
+    const resting = this.#resting.get(endpoint);
+    resting?.lookOn();
+    // Tasks that were stored without a key are given the empty one now.
+    resting?.tell([""]);
+  }
+
+  /** A claim for others than the backlog has found delayed tasks due. */
+  promoted(due: NonNullable<Claimed["due"]>): void {
+    for (const { endpoint, keys } of due) {
+      this.hint(endpoint, keys);
+    }
+    if (due.length > 0) {
+      this.#onDue();
+    }
   }
 
   /** Hints were lost: tasks of any key may be waiting. */

@@ -96,9 +96,11 @@ export class RestingKeys {
   answered({ look, isFull, cut, started, due }: Answer): number | "none" | undefined {
     this.tell(due);
     if (isFull) {
-      // It did not look at all, and those that it found may have more.
-      this.tell(look === "part" ? started : [...look, ...started]);
-      this.#isPartDue ||= look === "part" && this.#rounds > 0;
+      // It did not look at all, and those that it found may have more: these come last.
+      const isStarted = new Set(started);
+      this.tell(look === "part" ? [] : look.filter((key) => !isStarted.has(key)));
+      this.tell(started);
+      this.#isPartDue ||= look === "part";
       return undefined;
     }
     if (look !== "part") {

@@ -8,7 +8,6 @@ import type { Log } from "../../log/log.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
 import type { AttemptEnd, ClaimedTask, Storage } from "../../storage/storage.ts";
-import { MAX_TIMER_MS } from "../../time/alarm.ts";
 import type { RanAttempt } from "../completer.ts";
 import type { Backlog } from "./backlog.ts";
 import type { ClaimRecovery } from "./recovery.ts";
@@ -20,6 +19,12 @@ interface Resting {
   readonly timer: NodeJS.Timeout;
 }
 
+/**
+ * How long suspects rest before a worker is asked for all the same: others may have taken their places
+ * meanwhile, or the rates may be those of another revision.
+ */
+const MAX_REST_MS = 60_000;
+
 /** How often a worker is asked for again while none can be had: others come and go meanwhile. */
 const ASK_AGAIN_MS = 500;
 
@@ -28,7 +33,7 @@ interface SuspectsOptions {
   readonly storage: Pick<Storage, "claimTasks">;
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
   readonly recovery: ClaimRecovery;
-  readonly backlog: Pick<Backlog, "byKey" | "find" | "isEmpty">;
+  readonly backlog: Pick<Backlog, "byKey" | "find" | "isEmpty" | "promoted">;
   readonly log: Log;
   readonly now: () => number;
   /** Starts what was claimed, or fails it; releases the slot in the end. */
@@ -118,11 +123,13 @@ export class Suspects implements AsyncDisposable {
           this.#wakeLater();
           break;
         }
+        const asked = this.#waiting.get(name) ?? 0;
         const { isFound, inMs } = await this.#claim(endpoint, slot);
         const known = this.#waiting.get(name) ?? 0;
-        const left = isFound ? known - 1 : 0;
+        // What has come meanwhile may be what the claim has not seen.
+        const left = isFound ? known - 1 : known - asked;
         this.#waiting.delete(name);
-        if (inMs !== undefined) {
+        if (inMs !== undefined && left <= 0) {
           this.#rest(name, known, inMs);
         }
         if (left > 0) {
@@ -143,7 +150,7 @@ export class Suspects implements AsyncDisposable {
       this.#resting.delete(endpoint);
       this.hint(endpoint, count);
     };
-    const timer = setTimeout(ring, Math.min(inMs, MAX_TIMER_MS)).unref();
+    const timer = setTimeout(ring, Math.min(inMs, MAX_REST_MS)).unref();
     this.#resting.set(endpoint, { count, timer });
   }
 
@@ -166,9 +173,11 @@ export class Suspects implements AsyncDisposable {
       const {
         tasks: [claimed],
         later: [later],
+        due = [],
         doubtful = [],
       } = await storage.claimTasks(parameters);
       recovery.doubt(doubtful);
+      backlog.promoted(due);
       if (claimed === undefined) {
         slot.release();
         return { isFound: false, inMs: later?.inMs };

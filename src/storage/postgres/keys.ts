@@ -149,9 +149,14 @@ export const nextStart = (rooms: string) => `(SELECT min(next_in_ms) FROM ${room
 
 const OF_ENDPOINT = "deployment_id || '/' || endpoint = $1::text || '/' || $4::text";
 
+/** SQL: each before the key of its turn that is named, or after it. */
+const OVER_BY_TURNS = `UNION ALL
+       SELECT key, 2 * row_number() OVER () + 1 - now_ms % 2 * 2 FROM over_now CROSS JOIN clock`;
+
 /**
  * SQL: the keys that the claim is to look at (the last parameter), and those of starts that have left the
- * window of their rate (`over_now`), one of each by turns.
+ * window of their rate (`over_now`), one of each by turns. Which comes first changes by the time: where
+ * each claim is for one slot, neither waits for the other to end.
  */
 export const namedKeys = (rated: boolean) => `${
   rated
@@ -165,8 +170,9 @@ export const namedKeys = (rated: boolean) => `${
     : ""
 }named AS MATERIALIZED (
      SELECT key, min(rank) AS rank FROM (
-       SELECT key, rank FROM unnest($${rated ? 9 : 6}::text[]) WITH ORDINALITY AS told (key, rank)
-       ${rated ? "UNION ALL SELECT key, row_number() OVER () FROM over_now" : ""}) AS one
+       SELECT key, 2 * rank AS rank
+       FROM unnest($${rated ? 9 : 6}::text[]) WITH ORDINALITY AS told (key, rank)
+       ${rated ? OVER_BY_TURNS : ""}) AS one
      GROUP BY key
    )`;
 
@@ -298,7 +304,11 @@ export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
      ORDER BY priority DESC, run_at_ms, task_id LIMIT (SELECT wanted FROM wants)
    ), ${dealt(GIVEN_KEY, rated ? "(SELECT now_ms FROM clock)" : "$2")}
    ${rated ? `, ${keepStarts("rooms")}` : ""}${begun}, later AS (
-     SELECT $4 AS later_endpoint, ${rated ? "(SELECT min(next_in_ms) FROM rooms)" : "NULL::bigint"} AS in_ms
+     SELECT $4 AS later_endpoint, ${
+       rated
+         ? "(SELECT min(next_in_ms) FROM rooms HAVING count(next_in_ms) = count(*))"
+         : "NULL::bigint"
+     } AS in_ms
      FROM wants WHERE wants.wanted > 0 AND NOT EXISTS (SELECT FROM claimed)
    )
    SELECT * FROM later FULL JOIN claimed ON false`,

@@ -137,7 +137,8 @@ export function toLater({
 
 /**
  * The keys that a claim is to look at, and those of starts that have left the window of their rate, one
- * of each by turns.
+ * of each by turns. Which comes first changes by the time: where each claim is for one slot, neither waits
+ * for the other to end.
  */
 export class NamedKeys {
   readonly #db: SqliteDatabase;
@@ -169,8 +170,9 @@ export class NamedKeys {
   *[Symbol.iterator](): Generator<TurnOfKey> {
     const keys = new Set<string>();
     const over = this.#over.map(({ key }) => String(key));
+    const inTurn = this.#picking.nowMs % 2 === 0 ? [this.#named, over] : [over, this.#named];
     for (let at = 0; at < Math.max(this.#named.length, over.length); at++) {
-      for (const key of [this.#named[at], over[at]]) {
+      for (const key of inTurn.map((some) => some[at])) {
         if (key !== undefined && !keys.has(key)) {
           keys.add(key);
           yield { key, isAround: false };
@@ -347,12 +349,17 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
   );
   const rooms = new Map<string, number>();
   const rows: SqliteRow[] = [];
+  /** They wait for nothing but the rates of their keys. */
+  let isOfRates = true;
   let inMs = Number.POSITIVE_INFINITY;
   for (const row of waiting) {
     const key = String(row.key ?? "");
     const own = rooms.has(key) ? undefined : roomOf(db, picking, key);
     const room = rooms.get(key) ?? (own ? leastOf(own) : 0);
-    inMs = own && own.places > 0 ? Math.min(inMs, own.nextInMs) : inMs;
+    if (own) {
+      isOfRates &&= own.places > 0;
+      inMs = Math.min(inMs, own.nextInMs);
+    }
     if (room > 0 && rows.length < limit) {
       rows.push(row);
       giveKey(db, deploymentId, String(row.task_id));
@@ -360,7 +367,8 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
     rooms.set(key, room - 1);
   }
   keepStarts(db, picking, rows);
-  return { rows, later: rows.length === 0 ? toLater({ inMs, cut: undefined }) : undefined };
+  const isResting = rows.length === 0 && isOfRates;
+  return { rows, later: isResting ? toLater({ inMs, cut: undefined }) : undefined };
 }
 
 export function leastOf({ places, starts }: KeyRoom): number {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Slot } from "../../../src/pool/pool.ts";
 import type { ByKeyManifest, EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { Backlog } from "../../../src/queue/claims/backlog.ts";
+import { RestingKeys } from "../../../src/queue/claims/resting.ts";
 import type { NewTask, Storage } from "../../../src/storage/storage.ts";
 import {
   attempt,
@@ -39,6 +40,8 @@ class Claims implements Disposable {
   readonly started: string[] = [];
   /** How often the storage was asked. */
   asked = 0;
+  /** The keys that claims have named. */
+  readonly named = new Set<string>();
   readonly #storage: Storage;
 
   constructor(storage: Storage, byKey: ByKeyManifest) {
@@ -61,6 +64,9 @@ class Claims implements Disposable {
       const asked = { deploymentId: DEPLOYMENT, nowMs: Date.now(), claims };
       const claimed = await this.#storage.claimTasks(asked);
       this.asked += 1;
+      for (const key of claims.flatMap(({ byKey }) => byKey?.keys ?? [])) {
+        this.named.add(key);
+      }
       this.started.push(...claimed.tasks.map(({ task }) => task.taskId));
       this.backlog.assign(claimed.tasks, reserved);
       more = this.backlog.answered(reserved, claimed);
@@ -180,3 +186,56 @@ it.each(DATABASES)(
     );
   },
 );
+
+it.each(DATABASES)(
+  "look at the empty key when maintenance has found tasks, which may have been stored without a key, on %s",
+  async (_, newDatabase) => {
+    await using database = await newDatabase();
+    await using storage = await database.open();
+    using claims = await resting(storage, { concurrency: 1 });
+    await submit(storage, { ...own("unkeyed", ""), key: undefined });
+    claims.backlog.found(ENDPOINT);
+    claims.backlog.came(ENDPOINT, []);
+    await claims.settled();
+    expect(claims.named).toContain("");
+    expect(claims.started).toEqual(["unkeyed"]);
+  },
+);
+
+it("give those their turn that found no slot, before those that had one", () => {
+  const keys = new RestingKeys();
+  keys.tell(["a", "b", "c"]);
+  const answers: unknown[] = [];
+  for (let claim = 0; claim < 4; claim++) {
+    const look = keys.next();
+    answers.push(look);
+    keys.answered({
+      look,
+      isFull: true,
+      cut: undefined,
+      started: look.slice(0, 1) as string[],
+      due: [],
+    });
+  }
+  expect(answers).toEqual([
+    ["a", "b", "c"],
+    ["b", "c", "a"],
+    ["c", "a", "b"],
+    ["a", "b", "c"],
+  ]);
+});
+
+it("go on with a part that had more tasks to start than slots, also when all were looked at", () => {
+  const keys = new RestingKeys();
+  const part = { look: "part", started: ["a"], due: [] } as const;
+  for (let round = 0; round < 2; round++) {
+    keys.lookOn();
+    expect(keys.next()).toBe("part");
+    keys.answered({ ...part, isFull: false, cut: "around", started: [] });
+  }
+  expect(keys.isLookDue).toBe(false);
+  keys.lookOn();
+  expect(keys.next()).toBe("part");
+  keys.answered({ ...part, isFull: true, cut: undefined });
+  expect([keys.next(), keys.next()]).toEqual([["a"], "part"]);
+});

@@ -3,7 +3,7 @@ import type { Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { ClaimRecovery } from "../../../src/queue/claims/recovery.ts";
 import { Suspects } from "../../../src/queue/claims/suspects.ts";
-import type { ClaimByKey } from "../../../src/storage/storage.ts";
+import type { ClaimByKey, Claimed } from "../../../src/storage/storage.ts";
 import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import {
   attempt,
@@ -13,7 +13,9 @@ import {
   endAttempt,
   LEASE,
   NOW_MS,
+  newTask,
   startTask,
+  submit,
 } from "../../storage/fixtures.ts";
 import { openSqlite } from "../../storage/sqlite/databases.ts";
 
@@ -22,6 +24,9 @@ const ENDPOINT_MANIFEST = { name: ENDPOINT } as EndpointManifest;
 
 async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
   let nowMs = NOW_MS;
+  /** Called as the next claims begin. */
+  const claiming: (() => void)[] = [];
+  const promoted: NonNullable<Claimed["due"]>[number][] = [];
   const storage = await openSqlite(":memory:");
   for (const taskId of taskIds) {
     await startTask(storage, taskId, { key: "a" });
@@ -44,7 +49,15 @@ async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
       completer: { giveBack() {}, isUnderWay: () => false },
       log: LOG,
     }),
-    backlog: { isEmpty: true, find: () => ENDPOINT_MANIFEST, byKey: () => byKey },
+    backlog: {
+      isEmpty: true,
+      find: () => ENDPOINT_MANIFEST,
+      byKey: () => {
+        claiming.shift()?.();
+        return byKey;
+      },
+      promoted: (due) => void promoted.push(...due),
+    },
     pool: {
       reserveAlone: () => {
         if (worker.held) {
@@ -75,7 +88,16 @@ async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
     nowMs += ms;
     vi.advanceTimersByTime(ms);
   };
-  return { storage, suspects, started, worker, pass, [Symbol.asyncDispose]: dispose };
+  return {
+    storage,
+    suspects,
+    started,
+    promoted,
+    claiming,
+    worker,
+    pass,
+    [Symbol.asyncDispose]: dispose,
+  };
 }
 
 async function survey({ storage, suspects }: Awaited<ReturnType<typeof begin>>) {
@@ -130,4 +152,23 @@ it("asks for no worker while all rest for the rates of their keys, and for one w
   } finally {
     vi.useRealTimers();
   }
+});
+
+it("tells of the keys of delayed tasks that it has found due", async () => {
+  await using begun = await begin(["a"], { concurrency: 1 });
+  const { storage, suspects, started, promoted } = begun;
+  await submit(storage, newTask("delayed", { key: "b", createdAtMs: NOW_MS - 10 }));
+  suspects.came(ENDPOINT);
+  await expect.poll(() => started).toEqual(["a"]);
+  expect(promoted).toEqual([{ endpoint: ENDPOINT, keys: ["b"] }]);
+});
+
+it("looks again for a suspect that has come while a claim found none that may start", async () => {
+  await using begun = await begin(["a", "b"], { rate: { count: 1, periodMs: 60_000 } });
+  const { suspects, claiming, worker } = begun;
+  await survey(begun);
+  await expect.poll(() => worker).toEqual({ reserved: 2, held: false });
+  claiming.push(() => suspects.came(ENDPOINT));
+  suspects.came(ENDPOINT);
+  await expect.poll(() => worker).toEqual({ reserved: 4, held: false });
 });

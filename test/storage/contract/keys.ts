@@ -377,6 +377,48 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     expect(taskIds(await claim(storage, { byKey: { rate } }))).toEqual(["c0"]);
   });
 
+  it("starts tasks of keys that are named, and of those whose start has left the window, by turns", async (storage) => {
+    await openLease(storage);
+    const rate = { count: 1, periodMs: RATE.periodMs };
+    const over = ["a", "b", "c"];
+    for (const of of [...over, "x", "y", "z"]) {
+      await submitMany(storage, 2, of);
+    }
+    await claim(storage, { byKey: { rate, keys: over } });
+    const started: string[] = [];
+    for (const [afterMs, keys] of [
+      [10, ["x", "y"]],
+      [11, ["y", "z"]],
+    ] as const) {
+      const nowMs = NOW_MS + OVER_MS + afterMs;
+      const [claimed] = await claim(storage, { byKey: { rate, keys }, limit: 1, nowMs });
+      started.push(claimed?.task.key ?? "");
+    }
+    expect(started.filter((of) => over.includes(of))).toEqual(["a"]);
+    expect(started).toHaveLength(2);
+  });
+
+  it("does not say when a suspect may start while another one waits for a place", async (storage) => {
+    await openLease(storage);
+    const byKey = { rate: RATE, concurrency: 1 };
+    const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
+    await submitMany(storage, 2, "b");
+    await claim(storage, { byKey, limit: 1 });
+    await endAttempt(storage, attempt("b0"), lost);
+    expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["b1"]);
+    const limited = { ...byKey, rate: { count: 1, periodMs: RATE.periodMs } };
+    await submitMany(storage, 1, "a");
+    await claim(storage, { byKey: limited });
+    await endAttempt(storage, attempt("a0"), lost);
+    const asked = { byKey: limited, suspects: true, nowMs: NOW_MS + 10 };
+    expect(await claimAndLook(storage, asked)).toEqual({ tasks: [], later: [] });
+    await endAttempt(storage, attempt("b1"), success(1));
+    expect(await claimAndLook(storage, asked)).toEqual({
+      tasks: [],
+      later: [{ endpoint: "work", inMs: OVER_MS - 10 }],
+    });
+  });
+
   it("keeps starts that no window holds while tasks of their keys wait to be found by them", async (storage) => {
     await openLease(storage);
     await submitMany(storage, 4, "a");

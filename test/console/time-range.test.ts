@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { readMetricsSearch } from "../../src/console/app/pages/metrics/metrics-search.ts";
+import {
+  namedRange,
+  readMetricsSearch,
+} from "../../src/console/app/pages/metrics/metrics-search.ts";
 import { highest, latest, totalOf } from "../../src/console/app/ui/line.ts";
 import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
 import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
@@ -26,6 +29,12 @@ describe("a range of time", () => {
     expect(readMetricsSearch(both)).toEqual(both);
     expect(readMetricsSearch({ range: "deploy", from: 1, to: 2 })).toEqual({ from: 1, to: 2 });
     expect(readRange({ range: "deploy" })).toEqual({});
+  });
+
+  it("of metrics since a deploy of which nothing is kept is an hour, also in name", () => {
+    expect(namedRange("deploy", 5)).toEqual({ name: "deploy", range: { fromMs: 5 } });
+    expect(namedRange("deploy", undefined)).toEqual({ name: "1h", range: 3_600 });
+    expect(namedRange("6h", 5)).toEqual({ name: "6h", range: 21_600 });
   });
 
   it("has a length at least, around its middle", () => {

@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import {
   boundsIn,
+  type NamedRange,
   RANGES,
   type RangeName,
   type RangeSearch,
@@ -9,12 +10,10 @@ import {
   SINCE_DEPLOY,
 } from "./time-range.ts";
 
-type Range = RangeName | typeof SINCE_DEPLOY;
-
 interface RangePickerProps {
-  readonly search: Omit<RangeSearch, "range"> & { readonly range?: Range };
+  readonly search: Omit<RangeSearch, "range"> & { readonly range?: NamedRange };
   /** What is shown without a range in the address: a range, or all that there is. */
-  readonly standard: Range | "all";
+  readonly standard: NamedRange | "all";
   /** The words for the range since the newest deploy. Default: the range is not offered. */
   readonly sinceDeploy?: string | undefined;
 }
@@ -46,7 +45,7 @@ export function RangePicker({ search, standard, sinceDeploy }: RangePickerProps)
 }
 
 interface RangeLinkProps {
-  readonly range?: Range;
+  readonly range?: NamedRange;
   /** Its name for screen readers. Default: its text. */
   readonly label?: string;
   readonly isCurrent: boolean;

@@ -14,6 +14,8 @@ export type RangeName = keyof typeof RANGES;
 /** The name of the range that begins with the newest revision of a deployment. */
 export const SINCE_DEPLOY = "deploy";
 
+export type NamedRange = RangeName | typeof SINCE_DEPLOY;
+
 /** The last time there is in JavaScript. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 

@@ -18,11 +18,17 @@ import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { Segments } from "../../ui/segments.tsx";
-import { atLeast, boundsIn, RANGES, SINCE_DEPLOY, type TimeBounds } from "../../ui/time-range.ts";
+import {
+  atLeast,
+  boundsIn,
+  type NamedRange,
+  SINCE_DEPLOY,
+  type TimeBounds,
+} from "../../ui/time-range.ts";
 import { DeploymentFrame } from "../deployments/frame.tsx";
 import { Chart } from "./chart.tsx";
 import { CHARTS, Charts, metricsFor } from "./charts.tsx";
-import type { MetricsSearch } from "./metrics-search.ts";
+import { type MetricsSearch, namedRange } from "./metrics-search.ts";
 import { type OwnChart, ownCharts } from "./own-lines.ts";
 import type { Mark, Plotted } from "./plot.ts";
 
@@ -55,7 +61,7 @@ export function DeploymentMetrics() {
 interface MetricsViewProps {
   readonly deployment: string;
   /** The range that is shown where the address names none. */
-  readonly standard: NonNullable<MetricsSearch["range"]>;
+  readonly standard: NamedRange;
 }
 
 /** Whose metrics are shown. */
@@ -85,8 +91,8 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
   );
   const newest = marks.at(-1);
   const isKept = newest !== undefined && newest.timeMs > Date.now() - MAX_RANGE_MS;
-  const named = search.range ?? standard;
-  const range = bounds ?? rangeOf(named, isKept ? newest.timeMs : undefined);
+  const named = namedRange(search.range ?? standard, isKept ? newest.timeMs : undefined);
+  const range = bounds ?? named.range;
   const shown = typeof range === "number" ? lastOf(range) : { toMs: Date.now(), ...range };
   const drawn = { deployment, range, marks, onZoom: zoom };
   return (
@@ -102,7 +108,7 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
           }}
         />
         <RangePicker
-          search={search}
+          search={{ ...search, range: named.name }}
           standard={standard}
           sinceDeploy={isKept ? `Since ${newest.name}` : undefined}
         />
@@ -138,17 +144,6 @@ function PlatformMetrics({ deployment, range, ...rest }: ShownMetricsProps) {
       )}
     </>
   );
-}
-
-/** The range that a name in the address means; an hour, if nothing is kept since the newest deploy. */
-function rangeOf(
-  named: MetricsViewProps["standard"],
-  deployedMs: number | undefined,
-): MetricsRange {
-  if (named !== SINCE_DEPLOY) {
-    return RANGES[named][1];
-  }
-  return deployedMs === undefined ? RANGES["1h"][1] : { fromMs: deployedMs };
 }
 
 function lastOf(seconds: number): TimeBounds {

@@ -113,14 +113,26 @@ export class Served implements AsyncDisposable {
     return this.get(`/${endpoint}/get?task_id=${taskId}&wait=30`);
   }
 
-  /** The task once `enough` is true of it, asking anew at each of its changes. */
+  /**
+   * The task once `enough` is true of it, asking anew at each of its events: `wait` of its status
+   * knows no change that came before the question.
+   */
   async until(endpoint: string, taskId: string, enough: (task: Shown) => boolean): Promise<Shown> {
-    let task = await this.status(endpoint, taskId);
-    while (!enough(task)) {
-      expect(["success", "failure", "cancelled"], JSON.stringify(task)).not.toContain(task.status);
-      task = await this.status(endpoint, taskId, 30);
+    const leaving = new AbortController();
+    const events = await fetch(`${this.origin}/${endpoint}/events?task_id=${taskId}`, {
+      signal: leaving.signal,
+    });
+    try {
+      for await (const _ of events.body ?? []) {
+        const task = await this.status(endpoint, taskId);
+        if (enough(task)) {
+          return task;
+        }
+      }
+    } finally {
+      leaving.abort();
     }
-    return task;
+    throw new Error(`it has ended: ${JSON.stringify(await this.status(endpoint, taskId))}`);
   }
 
   /** The task when it has ended. */

@@ -8,15 +8,17 @@ import { TestFolder } from "../sqlite/databases.ts";
 
 const BUCKET = "tessera-test";
 
+/** What the server takes, by the names that the environment has for it. */
+const CREDENTIALS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
+
 export class TestBucket implements AsyncDisposable {
   readonly #folder: TestFolder;
   #server: S3rver;
   readonly port: number;
 
-  /** Starts the server, and has the environment name the credentials that it takes. */
+  /** Starts the server, and has the environment name the credentials that it takes until it is gone. */
   static async start(): Promise<TestBucket> {
-    process.env.AWS_ACCESS_KEY_ID = "S3RVER";
-    process.env.AWS_SECRET_ACCESS_KEY = "S3RVER";
+    Object.assign(process.env, CREDENTIALS);
     const folder = new TestFolder();
     const server = newServer(folder, 0);
     const { port } = await server.run();
@@ -63,6 +65,9 @@ export class TestBucket implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     this.#folder[Symbol.dispose]();
+    for (const name of Object.keys(CREDENTIALS)) {
+      delete process.env[name];
+    }
   }
 }
 

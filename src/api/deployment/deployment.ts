@@ -30,8 +30,8 @@ import { PageTokens } from "../page.ts";
 import { type UploadFileOptions, uploadFile } from "../upload.ts";
 import { refuse, violationsOf } from "../violations.ts";
 import { compareRevisions } from "./compare.ts";
-import { type Describe, type DescribeOptions, describer } from "./describe.ts";
 import { type DeploymentLogsOptions, watchDeploymentLogs } from "./logs.ts";
+import { toDeploymentMessage } from "./messages.ts";
 import {
   deploymentNotFound,
   findDeployment,
@@ -308,6 +308,32 @@ function tellingOf(name: string): DeploymentTelling {
     changeOf: (sent, next) => tellingDeployments.changeOf(sent && only(sent), only(next)),
     unchanged: tellingDeployments.unchanged,
     isOver: (state) => only(state).size === 0,
+  };
+}
+
+// Deployments with their state on all nodes, as messages.
+
+interface DescribeOptions {
+  readonly hosting: Pick<NodeStorage, "describeDeployments">;
+  readonly now: () => number;
+  /** The URL of a deployment. */
+  readonly urlOf: (deployment: DeploymentRecord) => string;
+}
+
+/** Describes deployments of one organization, in their order. */
+type Describe = (
+  organizationId: string,
+  records: readonly DeploymentRecord[],
+) => Promise<MessageInitShape<typeof DeploymentSchema>[]>;
+
+function describer({ hosting, now, urlOf }: DescribeOptions): Describe {
+  return async (organizationId, deployments) => {
+    const nowMs = now();
+    const states = await hosting.describeDeployments({ organizationId, deployments, nowMs });
+    return deployments.flatMap((record, index) => {
+      const state = states[index];
+      return state === undefined ? [] : [toDeploymentMessage(record, state, urlOf(record))];
+    });
   };
 }
 

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { Argument, type Command } from "commander";
 import {
   InviteMemberResponseSchema,
+  ListInvitationsResponseSchema,
   ListMembersResponseSchema,
   type Member,
   MemberSchema,
@@ -21,10 +22,14 @@ import {
   withTokenOrSession,
 } from "../session.ts";
 import { table } from "../table.ts";
-import { invitationsCommand } from "./invitation.ts";
 import { ROLES, roleText } from "./role.ts";
 
 const MEMBER = ["<member>", "their e-mail address or id"] as const;
+
+const invitationsCommand = group("invitations", "See and withdraw invitations that are open.", [
+  listInvitationsCommand,
+  withdrawCommand,
+]);
 
 export const memberCommand = group("member", "See and change who belongs to an organization.", [
   listCommand,
@@ -101,6 +106,56 @@ function inviteCommand(actions: CloudActions): Command {
       call.show(InviteMemberResponseSchema, invited, ({ url, mailed }) =>
         mailed ? undefined : url,
       );
+    },
+  });
+}
+
+function listInvitationsCommand(actions: CloudActions): Command {
+  return callCommand("list", actions, {
+    description: "List the invitations that are open.",
+    examples: ["tessera member invitations list"],
+    run: async (call) => {
+      const { organization } = call;
+      const list = await call.client.organizations.listInvitations({ organization });
+      call.show(ListInvitationsResponseSchema, list, ({ invitations }) =>
+        table(
+          ["E-MAIL", "ROLE", "INVITED BY", "EXPIRES", "ID"],
+          invitations.map(({ email, role, createdBy, expiresAt, invitationId }) => [
+            email,
+            roleText(role),
+            createdBy,
+            moment(expiresAt),
+            invitationId,
+          ]),
+          { empty: "No open invitations", drop: ["ID", "INVITED BY"] },
+        ),
+      );
+    },
+  });
+}
+
+function withdrawCommand(actions: CloudActions): Command {
+  return callCommand("withdraw", actions, {
+    description: "Withdraw an invitation; its link stops at once.",
+    arguments: [["<invitation>", "the e-mail address that it is for, or its id"]],
+    examples: ["tessera member invitations withdraw ada@example.com"],
+    run: async (call, _flags, [text = ""]) => {
+      const { organization } = call;
+      const { organizations } = call.client;
+      const { invitations } = await organizations.listInvitations({ organization });
+      const found = invitations.find(
+        ({ email, invitationId }) =>
+          email.toLowerCase() === text.toLowerCase() || invitationId === text,
+      );
+      if (found === undefined) {
+        throw new CliError(`no open invitation is for ${JSON.stringify(text)}`, {
+          exitCode: ExitCode.notFound,
+          hint: "tessera member invitations list shows them",
+        });
+      }
+      const { invitationId, email } = found;
+      await organizations.deleteInvitation({ organization, invitationId });
+      call.done(`Withdrew the invitation of ${email}`);
     },
   });
 }

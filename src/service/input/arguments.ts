@@ -100,18 +100,18 @@ export class ArgumentsReader {
     if (bare !== undefined) {
       return this.#fromBare(bare, keeper, threads);
     }
-    const mediaType = contentType === JSON_TYPE ? JSON_TYPE : mediaTypeOf(contentType);
-    if (isFormType(mediaType)) {
-      const limits = { keeper, threads, maxHeldBytes: data.byteLength };
-      return this.#fromForm(contentType, once(data), limits);
-    }
-    if (mediaType !== JSON_TYPE && !isReadAsJson(mediaType, data)) {
-      throw problem(
-        "CONTENT_TYPE_UNSUPPORTED",
-        `content type ${JSON.stringify(mediaType)} cannot be read: send application/json, or a form (multipart/form-data with files, or application/x-www-form-urlencoded)`,
-      );
-    }
     if (contentType !== JSON_TYPE) {
+      const mediaType = mediaTypeOf(contentType);
+      if (isFormType(mediaType)) {
+        const limits = { keeper, threads, maxHeldBytes: data.byteLength };
+        return this.#fromForm(contentType, once(data), limits);
+      }
+      if (mediaType !== JSON_TYPE && !isReadAsJson(mediaType, data)) {
+        throw problem(
+          "CONTENT_TYPE_UNSUPPORTED",
+          `content type ${JSON.stringify(mediaType)} cannot be read: send application/json, or a form (multipart/form-data with files, or application/x-www-form-urlencoded)`,
+        );
+      }
       refuseCharset(contentType);
     }
     if (data.length === 0) {

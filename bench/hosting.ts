@@ -2,7 +2,9 @@
  * A platform node for benchmarks: with as many deployments of the no-op service
  * as the third argument says, on the database and the data folder of the first
  * two. With `remote` as the fourth one, workers that join run the first
- * deployment. Prints its port, and a token with which they join. `TESSERA_CELLS` is as of a node.
+ * deployment; a number there is how many workers each deployment has, on all nodes of the database.
+ * A further node of a database joins the first. Prints its port, and a token with which workers join.
+ * `TESSERA_CELLS` is as of a node.
  */
 import { fileURLToPath } from "node:url";
 import { startPlatform } from "../src/app/start.ts";
@@ -20,7 +22,12 @@ const { config, secrets } = readStartConfig(
 const platform = await startPlatform(config, secrets);
 process.once("SIGTERM", () => void platform.stop().then(() => process.exit()));
 const url = `http://127.0.0.1:${platform.port}`;
+const workers = Number(place) || 1;
 
+if (platform.setupCode === undefined) {
+  process.stdout.write(`port ${platform.port} joins, ready\n`);
+  await new Promise<never>(() => {});
+}
 const signedIn = await post("auth:setUp", {
   setup_code: platform.setupCode,
   organization: "acme",
@@ -54,7 +61,10 @@ for (let number = 1; number <= Number(deployments); number++) {
   await client.deployments.createRevision({
     deployment: name,
     index,
-    settings: { minWorkers: 1, maxWorkers: 1, ...(remote && { place: WorkerPlace.REMOTE }) },
+    settings: {
+      ...{ minWorkers: workers, maxWorkers: workers },
+      ...(remote && { place: WorkerPlace.REMOTE }),
+    },
   });
   for (;;) {
     const { status } = await client.deployments.getDeployment({ deployment: name });

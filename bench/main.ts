@@ -14,7 +14,9 @@ import { benchIdle } from "./idle.ts";
 import { benchLifecycles } from "./lifecycles.ts";
 import { benchMemory } from "./memory.ts";
 import { benchMetrics } from "./metrics.ts";
+import { benchNodes } from "./nodes.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
+import type { PlatformsPlan } from "./platforms.ts";
 import { benchPython } from "./python/compare.ts";
 import { benchMounted } from "./python/mounted.ts";
 import { benchRate } from "./rate.ts";
@@ -56,6 +58,12 @@ async function fresh(name: string): Promise<string> {
   return database === "sqlite"
     ? join(backends.folder, `${name}.db`)
     : (await backends.postgres()).createDatabase(name);
+}
+
+/** The load of platforms that differ in what it is spread over. */
+function spreadPlan(perSecond: number): PlatformsPlan {
+  const [rounds, seconds] = [number("rounds", 5, 1), number("seconds", 5, 2)];
+  return { rounds, seconds, perSecond: quick ? perSecond / 5 : perSecond };
 }
 
 write(`${machine()}\n`);
@@ -194,15 +202,10 @@ for (const name of figures) {
       );
       break;
     case "cells":
-      await benchCells(
-        backends,
-        {
-          rounds: number("rounds", 5, 1),
-          seconds: number("seconds", 5, 2),
-          perSecond: quick ? 100 : 500,
-        },
-        write,
-      );
+      await benchCells(backends, spreadPlan(500), write);
+      break;
+    case "nodes":
+      await benchNodes(backends, spreadPlan(200), write);
       break;
     case "scrapes":
       await benchScrapes(

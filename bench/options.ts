@@ -18,6 +18,7 @@ const FIGURES: Readonly<Record<string, string>> = {
   scrapes: "what callers wait longer while a Prometheus reads",
   statements: "what a task costs a Postgres, by the size of batches",
   cells: "what a task costs with tasks in one, two or three cells",
+  nodes: "what a task costs with one, two or three nodes on a Postgres",
 };
 
 const DATABASES = ["sqlite", "postgres"];

@@ -55,6 +55,21 @@ describe.skipIf(skipped)(`much to show in the console${skipped}`, () => {
     await expect.poll(() => lines.locator(".log-line").count()).toBe(1);
   });
 
+  it("is a task's log that says one thing again and again: once, with a count that unfolds", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(await submit("insist"));
+    const lines = page.getByRole("region", { name: "Lines" }).locator(".log-line");
+    await lines.getByText('no reading yet {"sensor":"south"}').waitFor();
+    const count = lines.getByRole("button", { name: "× 3: equal lines" });
+    expect(await lines.count()).toBe(2);
+    await count.press("Enter");
+    await expect.poll(() => lines.count()).toBe(4);
+    await person.isSound();
+    await count.press("Enter");
+    await expect.poll(() => lines.count()).toBe(2);
+  });
+
   it("is an argument of 4 MB, the most that calls take: folded, and to download", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -39,6 +39,14 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
   };
   const list = (page: Page) => page.getByRole("region", { name: "Lines" });
   const row = (page: Page, text: string) => list(page).locator(".log-row", { hasText: text });
+  const saved = async (page: Page, name: string): Promise<string> => {
+    await page.getByRole("button", { name: "Download" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("menuitem", { name }).click(),
+    ]);
+    return readFile(await download.path(), "utf8");
+  };
   const addressOf = (page: Page) => new URL(page.url()).searchParams;
   /** How far the view is from the end of the list. */
   const fromEnd = (page: Page) =>
@@ -159,17 +167,40 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     const { page } = person;
     await person.go(`${LOG}?search=saved+line`);
     await row(page, "saved line").waitFor();
-    const saved = async (name: string): Promise<string> => {
-      await page.getByRole("button", { name: "Download" }).click();
-      const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("menuitem", { name }).click(),
-      ]);
-      return readFile(await download.path(), "utf8");
-    };
-    expect(await saved("Download as text")).toMatch(/^\S+Z info \S+ \S+ say: said saved line\n$/);
-    const [first = ""] = (await saved("Download as JSON lines")).split("\n");
+    expect(await saved(page, "Download as text")).toMatch(
+      /^\S+Z info \S+ \S+ say: said saved line\n$/,
+    );
+    const [first = ""] = (await saved(page, "Download as JSON lines")).split("\n");
     expect(JSON.parse(first)).toMatchObject({ text: "say: said saved line", level: "info" });
+  });
+
+  it("has equal lines that follow each other as one with a count, which unfolds, and saves all", async () => {
+    for (const text of ["first", "again", "again", "again", "last"]) {
+      await say(`${text} and again`);
+    }
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(`${LOG}?search=and+again`);
+    const rows = list(page).locator(".log-row");
+    const count = list(page).getByRole("button", { name: "× 3: equal lines" });
+    await count.waitFor();
+    expect(await rows.count()).toBe(3);
+    await page.getByText("5 of ").waitFor();
+    await count.press("Enter");
+    await expect.poll(() => rows.count()).toBe(5);
+    await page.getByText("paused", { exact: true }).waitFor();
+    await person.isSound();
+    await count.press("Enter");
+    await expect.poll(() => rows.count()).toBe(3);
+    await row(page, "again and again").locator(".log-text").click();
+    await page.locator(".log-details").getByText("3 times since").waitFor();
+    await person.isSoundInAllWindows("log-repeated");
+    await page.keyboard.press("f");
+    await say("last and again");
+    await list(page).getByRole("button", { name: "× 2: equal lines" }).waitFor();
+    expect(await rows.count()).toBe(3);
+    const lines = (await saved(page, "Download as text")).trim().split("\n");
+    expect(lines.filter((line) => line.endsWith("said again and again"))).toHaveLength(3);
   });
 
   it("says that it connects again while its server is gone", async () => {

@@ -5,6 +5,7 @@ import type {
   WebhookDeliveryJson,
   WebhookJson,
 } from "../../../../gen/tessera/v1/webhook_pb.js";
+import { lastOf, runsOf } from "./runs.ts";
 
 /** An answer of a receiver in a few words, how many times in a row it came, and when last. */
 export interface FoldedAnswer {
@@ -19,17 +20,9 @@ export const answerText = ({ error, status, text }: WebhookAnswerJson): string =
 
 /** What a receiver answered, oldest first; equal answers one after another are one. */
 export function answersOf({ answers = [] }: WebhookDeliveryJson): readonly FoldedAnswer[] {
-  const folded: FoldedAnswer[] = [];
-  for (const answer of answers) {
-    const [text, { time: lastAt }] = [answerText(answer), answer];
-    const last = folded.at(-1);
-    if (last?.text === text) {
-      folded[folded.length - 1] = { text, count: last.count + 1, lastAt };
-    } else {
-      folded.push({ text, count: 1, lastAt });
-    }
-  }
-  return folded;
+  return runsOf(answers, (answer, before) => answerText(answer) === answerText(before)).map(
+    (run) => ({ text: answerText(run[0]), count: run.length, lastAt: lastOf(run).time }),
+  );
 }
 
 /** The last answer to a delivery; empty before the first. */

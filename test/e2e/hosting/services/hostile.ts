@@ -59,6 +59,11 @@ export default service({
         console.log(`line ${line}`);
       }
     }),
+    insist: task({}, async (_: object, ctx: TaskContext) => {
+      for (const sensor of ["north", "north", "north", "south"]) {
+        ctx.log.warn("no reading yet", { sensor });
+      }
+    }),
     chatter: task({}, async (_: object, ctx: TaskContext) => {
       for (let line = 1; line <= MANY_LINES; line += 1) {
         ctx.log.info(`line ${line}`);

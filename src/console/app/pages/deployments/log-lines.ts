@@ -61,6 +61,18 @@ export function kept(lines: readonly ShownLine[]): readonly ShownLine[] {
   return first === 0 ? lines : lines.slice(first);
 }
 
+/** Whether a line says what the shown one before it says; its endpoint begins its text. */
+export const isRepeat = (line: ShownLine, before: ShownLine): boolean =>
+  line.level === before.level && line.text === before.text;
+
+/** The same of a log of which all lines are shown: what is missing between two is to be seen. */
+export const isRepeatAtOnce = (line: ShownLine, before: ShownLine): boolean =>
+  line.sequence === before.sequence + 1 && isRepeat(line, before);
+
+/** What lines have in common; empty where they differ. */
+export const commonOf = (lines: readonly ShownLine[], of: (line: ShownLine) => string): string =>
+  lines.every((line) => of(line) === of(lines[0] ?? line)) ? of(lines[0] as ShownLine) : "";
+
 /** The kinds of a deployment's endpoints, by name. */
 export type Kinds = ReadonlyMap<string, DeploymentEndpointJson["kind"]>;
 

@@ -1,13 +1,13 @@
 /**
  * The lines of a log, of which only those in view are in the document: all have one height, but for
- * the one that is open. The list keeps to its end while it is followed, and otherwise keeps what is
- * in view where it is, whatever comes before it or goes.
+ * the one that is open. Equal lines that follow each other are one row. The list keeps to its end
+ * while it is followed, and otherwise keeps what is in view where it is, whatever comes before it or
+ * goes.
  */
 import { Link } from "@tanstack/react-router";
 import {
   Fragment,
   type KeyboardEvent,
-  memo,
   type ReactNode,
   useEffect,
   useLayoutEffect,
@@ -16,14 +16,27 @@ import {
   useSyncExternalStore,
 } from "react";
 import type { DeploymentEndpointJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import { lastOf, type RunOf } from "../../api/runs.ts";
 import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Facts } from "../../ui/facts.tsx";
+import type { LogRow } from "../../ui/log-rows.ts";
+import { Repeats } from "../../ui/repeats.tsx";
 import { exactText } from "../../ui/time.tsx";
 import { dayText, secondText } from "../../ui/time-range.ts";
-import { folded, type Kinds, partsOf, placesOf, type ShownLine } from "./log-lines.ts";
+import { useLogRows } from "../../ui/use-log-rows.ts";
+import {
+  commonOf,
+  folded,
+  isRepeat,
+  isRepeatAtOnce,
+  type Kinds,
+  partsOf,
+  placesOf,
+  type ShownLine,
+} from "./log-lines.ts";
 import type { LogName } from "./use-log-lines.ts";
 
 /** Heights of a line, as the style sheet has them: on narrow screens it takes two rows. */
@@ -57,6 +70,7 @@ interface LogListProps {
 
 export function LogList(props: LogListProps) {
   const { lines, search, isWhole, name, kinds, isFollowing, onFollow, onNarrow, empty } = props;
+  const [rows, toggleRun] = useLogRows(lines, isWhole ? isRepeatAtOnce : isRepeat);
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 0 });
   const [open, setOpen] = useState<number>();
@@ -72,8 +86,9 @@ export function LogList(props: LogListProps) {
   const rowPx = useSyncExternalStore(onNarrowChange, () =>
     NARROW.matches ? NARROW_ROW_PX : ROW_PX,
   );
-  const openAt = open === undefined ? -1 : indexOf(lines, open);
-  const isOpenShown = lines[openAt]?.sequence === open && open !== undefined;
+  const openAt = open === undefined ? -1 : indexOf(rows, open);
+  const openLine = rows[openAt]?.lines.find(({ sequence }) => sequence === open);
+  const isOpenShown = openLine !== undefined;
   const morePx = isOpenShown ? openPx : 0;
   const topOf = (index: number) => index * rowPx + (isOpenShown && index > openAt ? morePx : 0);
   const indexAt = (top: number) => {
@@ -81,16 +96,16 @@ export function LogList(props: LogListProps) {
     const inRows = isOpenShown && top > openEnd ? Math.max(top - morePx, openEnd - 1) : top;
     return Math.max(0, Math.floor(inRows / rowPx));
   };
-  const totalPx = topOf(lines.length);
+  const totalPx = topOf(rows.length);
   const from = Math.max(0, indexAt(view.top) - MORE_ROWS);
-  const to = Math.min(lines.length, indexAt(view.top + view.height) + 1 + MORE_ROWS);
+  const to = Math.min(rows.length, indexAt(view.top + view.height) + 1 + MORE_ROWS);
 
   const look = (): void => {
     const element = box.current;
     if (element !== null) {
       const { scrollTop, clientHeight } = element;
       const index = indexAt(scrollTop);
-      anchor.current = { sequence: lines[index]?.sequence ?? 0, top: topOf(index) };
+      anchor.current = { sequence: rows[index]?.lines[0].sequence ?? 0, top: topOf(index) };
       setView({ top: scrollTop, height: clientHeight });
     }
   };
@@ -107,9 +122,9 @@ export function LogList(props: LogListProps) {
     if (isFollowing) {
       element.scrollTop = element.scrollHeight;
     } else if (reveal.current !== undefined) {
-      element.scrollTop = topOf(indexOf(lines, reveal.current)) - REVEAL_PX;
+      element.scrollTop = topOf(indexOf(rows, reveal.current)) - REVEAL_PX;
     } else {
-      element.scrollTop += topOf(indexOf(lines, sequence)) - top;
+      element.scrollTop += topOf(indexOf(rows, sequence)) - top;
     }
     if (opened.current !== undefined && openPx > 0) {
       // All of it, as far as there is room, and its first row in any case.
@@ -121,7 +136,7 @@ export function LogList(props: LogListProps) {
     reveal.current = undefined;
     lastTop.current = element.scrollTop;
     latestLook.current();
-  }, [lines, isFollowing, morePx, rowPx, view.height]);
+  }, [rows, isFollowing, morePx, rowPx, view.height]);
 
   useEffect(() => {
     const resizing = new ResizeObserver(() => latestLook.current());
@@ -155,14 +170,14 @@ export function LogList(props: LogListProps) {
     onFollow(false);
   };
   const focusOn = (index: number): void => {
-    const at = Math.max(0, Math.min(index, lines.length - 1));
-    const line = lines[at];
+    const at = Math.max(0, Math.min(index, rows.length - 1));
+    const row = rows[at];
     const element = box.current;
-    if (line === undefined || element === null) {
+    if (row === undefined || element === null) {
       return;
     }
     onFollow(false);
-    setCurrent(line.sequence);
+    setCurrent(lastOf(row.lines).sequence);
     if (!element.contains(document.activeElement)) {
       element.focus({ preventScroll: true });
     }
@@ -173,7 +188,7 @@ export function LogList(props: LogListProps) {
     }
   };
   const go = (step: number): void => {
-    const at = current === undefined ? -1 : indexOf(lines, current);
+    const at = current === undefined ? -1 : indexOf(rows, current);
     focusOn(at === -1 ? indexAt(view.top + view.height) - 1 : at + step);
   };
   useShortcut("j", () => go(1));
@@ -210,28 +225,33 @@ export function LogList(props: LogListProps) {
       {lines.length === 0 && <div className="log-empty">{empty}</div>}
       <div style={{ height: totalPx }}>
         <div style={{ transform: `translateY(${topOf(from)}px)` }}>
-          {lines.slice(from, to).map((line, index) => (
-            <Fragment key={line.sequence}>
-              <Row
-                line={line}
-                missing={isWhole ? missingBefore(line, lines[from + index - 1]) : 0}
+          {rows.slice(from, to).map((row, index) => (
+            <Fragment key={row.lines[0].sequence}>
+              <LineRow
+                row={row}
+                missing={isWhole ? missingBefore(row, rows[from + index - 1]) : 0}
                 search={search}
                 name={name}
                 kinds={kinds}
                 isOneDay={isOneDay}
-                isOpen={line.sequence === open}
-                isCurrent={line.sequence === current}
+                isOpen={isOpenShown && from + index === openAt}
+                isCurrent={current !== undefined && isIn(row, current)}
                 onToggle={toggle}
+                onToggleRun={() => {
+                  onFollow(false);
+                  toggleRun(row);
+                }}
               />
-              {line.sequence === open && (
+              {openLine !== undefined && from + index === openAt && (
                 <Details
-                  line={line}
+                  line={openLine}
+                  run={row.lines}
                   search={search}
                   name={name}
                   kinds={kinds}
                   onHeight={setOpenPx}
                   onNarrow={(task) => {
-                    reveal.current = line.sequence;
+                    reveal.current = openLine.sequence;
                     onNarrow(task);
                   }}
                 />
@@ -249,12 +269,17 @@ function onNarrowChange(onChange: () => void): () => void {
   return () => NARROW.removeEventListener("change", onChange);
 }
 
-/** Where a line is among others, or the first after it. */
-function indexOf(lines: readonly ShownLine[], sequence: number): number {
-  let [low, high] = [0, lines.length];
+type Row = LogRow<ShownLine>;
+
+const isIn = ({ lines }: Row, sequence: number): boolean =>
+  lines[0].sequence <= sequence && sequence <= lastOf(lines).sequence;
+
+/** Where the row of a line is among others, or the first after it. */
+function indexOf(rows: readonly Row[], sequence: number): number {
+  let [low, high] = [0, rows.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((lines[middle]?.sequence ?? 0) < sequence) {
+    if ((rows[middle]?.lines.at(-1)?.sequence ?? 0) < sequence) {
       low = middle + 1;
     } else {
       high = middle;
@@ -264,7 +289,7 @@ function indexOf(lines: readonly ShownLine[], sequence: number): number {
 }
 
 interface RowProps {
-  readonly line: ShownLine;
+  readonly row: Row;
   /** Lines before it that nobody keeps any more. */
   readonly missing: number;
   readonly search: string;
@@ -274,21 +299,27 @@ interface RowProps {
   readonly isOpen: boolean;
   readonly isCurrent: boolean;
   onToggle(sequence: number): void;
+  onToggleRun(): void;
 }
 
-const Row = memo(function Row(props: RowProps) {
-  const { line, missing, search, name, kinds, isOneDay, isOpen, isCurrent, onToggle } = props;
-  const { sequence, timeMs, level, text, sent } = line;
+function LineRow(props: RowProps) {
+  const { row, missing, search, name, kinds, isOneDay, isOpen, isCurrent } = props;
+  const { onToggle, onToggleRun } = props;
+  const { lines, count, isUnfolded } = row;
+  const { sequence, timeMs, level, text, sent } = lastOf(lines);
   const { of, rest } = partsOf(text, kinds);
   // A search shows the whole line, because a match may begin in the name and end in the text.
   const isSplit = of !== "" && search === "";
   const { text: shown, more } = folded(isSplit ? rest : text, search);
-  const task = taskOf(line, kinds.get(of));
+  const kind = kinds.get(of);
+  const task = commonOf(lines, (line) => taskOf(line, kind));
+  const classes = ["log-row", level, isOpen && "is-open", isCurrent && "is-current"];
+  const timeOf = (ms: number) => `${isOneDay ? "" : `${dayText(ms)} `}${secondText(ms)}`;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: for the pointer; keys have the button in it
     // biome-ignore lint/a11y/useKeyWithClickEvents: as above
     <div
-      className={`log-row ${level}${isOpen ? " is-open" : ""}${isCurrent ? " is-current" : ""}`}
+      className={[...classes, isUnfolded && "is-unfolded"].filter(Boolean).join(" ")}
       data-sequence={sequence}
       onClick={({ target }) => {
         const isLink = target instanceof Element && target.closest("a, button") !== null;
@@ -307,8 +338,7 @@ const Row = memo(function Row(props: RowProps) {
         onClick={() => onToggle(sequence)}
       />
       <time dateTime={sent.time} title={exactText(timeMs)}>
-        {!isOneDay && `${dayText(timeMs)} `}
-        {secondText(timeMs)}
+        {timeOf(timeMs)}
       </time>
       <span className="log-level">{level === "info" ? "" : level}</span>
       {isSplit && <bdi className="log-of">{of}</bdi>}
@@ -318,14 +348,20 @@ const Row = memo(function Row(props: RowProps) {
           <Marked text={shown} search={search} />
         </bdi>
       </span>
+      <Repeats
+        count={count}
+        isUnfolded={isUnfolded}
+        times={[timeOf(lines[0].timeMs), timeOf(timeMs)]}
+        onToggle={onToggleRun}
+      />
       {more !== "" && <span className="log-more secondary">{more}</span>}
       {task !== "" && <TaskLink name={name} task={task} />}
-      <span className="log-worker" title={sent.worker || `node ${sent.node}`}>
-        {shortWorker(sent.worker)}
+      <span className="log-worker" title={commonOf(lines, writerOf)}>
+        {commonOf(lines, (line) => shortWorker(line.sent.worker))}
       </span>
     </div>
   );
-});
+}
 
 function TaskLink({ name, task }: { readonly name: LogName; readonly task: string }) {
   return (
@@ -348,15 +384,20 @@ const taskOf = (
   kind: DeploymentEndpointJson["kind"],
 ): string => (kind === "ENDPOINT_KIND_API" ? "" : taskId);
 
+/** The worker that wrote a line, or the node. */
+const writerOf = ({ sent: { worker, node } }: ShownLine): string => worker || `node ${node}`;
+
 /** The end of a worker's id, which tells it from others. */
 const shortWorker = (worker = ""): string => worker.split("/").at(-1)?.slice(-6) || "node";
 
-function missingBefore({ sequence }: ShownLine, before: ShownLine | undefined): number {
-  return before === undefined ? 0 : sequence - before.sequence - 1;
+function missingBefore({ lines: [{ sequence }] }: Row, before: Row | undefined): number {
+  return before === undefined ? 0 : sequence - lastOf(before.lines).sequence - 1;
 }
 
 interface DetailsProps {
   readonly line: ShownLine;
+  /** The equal lines that its row stands for, with it. */
+  readonly run: RunOf<ShownLine>;
   readonly search: string;
   readonly name: LogName;
   readonly kinds: Kinds;
@@ -365,7 +406,7 @@ interface DetailsProps {
 }
 
 /** All of a line, below it. */
-function Details({ line, search, name, kinds, onHeight, onNarrow }: DetailsProps) {
+function Details({ line, run, search, name, kinds, onHeight, onNarrow }: DetailsProps) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const element = box.current;
@@ -397,6 +438,9 @@ function Details({ line, search, name, kinds, onHeight, onNarrow }: DetailsProps
           ...(revision ? { Revision: String(revision) } : {}),
           ...(taskId && { [task ? "Task" : "Call"]: taskId }),
           Line: String(sequence),
+          ...(run.length > 1 && {
+            Repeated: `${run.length.toLocaleString("en")} times since ${exactText(run[0].timeMs)}`,
+          }),
         }}
       />
       <div className="log-actions">

@@ -1,5 +1,6 @@
 /** Events of the audit log in sentences. */
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
+import { type RunOf, runsOf } from "../../api/runs.ts";
 import { deedsOf } from "../../api/token-access.ts";
 import { duration } from "../../ui/duration.ts";
 import { dateText } from "../../ui/time-range.ts";
@@ -200,19 +201,8 @@ function phraseOf(name: string, value: string): string {
 }
 
 /** Events that say the same of the same, one after another, as one: each is a list, newest first. */
-export function foldedEvents(
-  events: readonly AuditEventJson[],
-): readonly (readonly [AuditEventJson, ...AuditEventJson[]])[] {
-  const folded: [AuditEventJson, ...AuditEventJson[]][] = [];
-  const textOf = ({ action, actor, address, subject, details }: AuditEventJson): string =>
-    JSON.stringify([action, actor, address, subject, details]);
-  for (const event of events) {
-    const last = folded.at(-1);
-    if (last !== undefined && textOf(last[0]) === textOf(event)) {
-      last.push(event);
-    } else {
-      folded.push([event]);
-    }
-  }
-  return folded;
-}
+export const foldedEvents = (events: readonly AuditEventJson[]): readonly RunOf<AuditEventJson>[] =>
+  runsOf(events, (event, before) => sameText(event) === sameText(before));
+
+const sameText = ({ action, actor, address, subject, details }: AuditEventJson): string =>
+  JSON.stringify([action, actor, address, subject, details]);

@@ -1,59 +1,181 @@
-/** The arguments of a task in a line, by their names. The platform gives the beginning of their JSON, which may be cut. */
+/**
+ * The arguments of a task in a line, by their names. The platform gives the beginning of their JSON,
+ * which may end anywhere: it is read as far as it goes, and `…` stands where something may follow.
+ * Numbers stay as they are written.
+ */
+
+/** Characters of JSON that are read; a line shows no more. */
+const MAX_READ_CHARACTERS = 1_000;
 
 /** Characters of a value. */
 const MAX_VALUE_CHARACTERS = 40;
 
-/** Such as `length: 7, texts: 200 items`; a value that is cut ends with `…`. */
+/** Characters of a text that nothing follows. */
+const MAX_LAST_CHARACTERS = 160;
+
+/** Such as `mode: fast, tags: ["a", "b"], values: [0.1, 0.2, 0.3, …`. */
 export function previewOf(json: string): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(json);
-  } catch {
-    return beginningOf(json);
+  const whole = new Beginning(json.slice(0, MAX_READ_CHARACTERS)).value();
+  if (whole?.kind !== "object") {
+    return whole?.kind === "token" ? whole.text : whole === undefined ? "" : textOf(whole);
   }
-  return isObject(parsed) ? namesWith(Object.entries(parsed)) : shortened(json);
+  const { members, isCut } = whole;
+  const told = members.map(([name, value], index) => {
+    const maxCharacters = index === members.length - 1 ? MAX_LAST_CHARACTERS : MAX_VALUE_CHARACTERS;
+    return `${name}: ${value?.kind === "text" ? plainText(value, maxCharacters) : textOf(value)}`;
+  });
+  return listed(told, isCut);
 }
 
-const isObject = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+/** As far as JSON goes: whether more of a value may follow. A number at its end may have more digits. */
+type Value =
+  | { readonly kind: "token" | "text"; readonly text: string; readonly isCut: boolean }
+  | { readonly kind: "list"; readonly items: readonly Value[]; readonly isCut: boolean }
+  | { readonly kind: "object"; readonly members: readonly Member[]; readonly isCut: boolean };
 
-const namesWith = (entries: readonly (readonly [string, unknown])[]): string =>
-  entries.map(([name, value]) => `${name}: ${valueText(value)}`).join(", ");
+/** A name, with its value if that has begun. */
+type Member = readonly [name: string, value: Value | undefined];
 
-function valueText(value: unknown): string {
-  if (typeof value === "string") {
-    return shortened(value);
-  }
-  const json = JSON.stringify(value);
-  if (json.length <= MAX_VALUE_CHARACTERS) {
-    return json;
-  }
-  return Array.isArray(value)
-    ? `${value.length} items`
-    : `${Object.keys(value as object).length} fields`;
-}
-
-const shortened = (text: string): string =>
-  text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text;
-
-/** Of JSON that ends too early: the members that are whole, and the name of the last one with how its value begins. */
-function beginningOf(json: string): string {
-  for (let at = json.lastIndexOf(","); at > 0; at = json.lastIndexOf(",", at - 1)) {
-    let whole: unknown;
-    try {
-      whole = JSON.parse(`${json.slice(0, at)}}`);
-    } catch {
-      continue;
+/** A value in about as many characters as one may have. What is cut has no end, such as `[1, 2, …`. */
+function textOf(value: Value | undefined): string {
+  switch (value?.kind) {
+    case undefined:
+      return "…";
+    case "token":
+      return value.isCut ? `${value.text}…` : value.text;
+    case "text":
+      return `"${plainText(value, MAX_VALUE_CHARACTERS)}${value.isCut ? "" : '"'}`;
+    case "list": {
+      const { items, isCut } = value;
+      const shown = firstOf(items.map(textOf));
+      // How many there are is known where all are there.
+      return !isCut && shown.length < items.length
+        ? `${items.length} items`
+        : `[${listed(shown, isCut)}${isCut ? "" : "]"}`;
     }
-    if (isObject(whole)) {
-      return `${namesWith(Object.entries(whole))}, ${memberOf(json.slice(at + 1))}`;
+    case "object": {
+      const { members, isCut } = value;
+      const shown = firstOf(members.map(([name, member]) => `${name}: ${textOf(member)}`));
+      return `{${listed(shown, isCut || shown.length < members.length)}${isCut ? "" : "}"}`;
     }
   }
-  return memberOf(json.replace(/^\{/, ""));
 }
 
-/** `"text":"A short` as `text: A short…`; the brackets of a list stay: `"texts":["A short` as `texts: ["A short…`. */
-function memberOf(text: string): string {
-  const [, name, value = ""] = /^\s*"((?:[^"\\]|\\.)*)"\s*:\s*"?(.*)$/s.exec(text) ?? [];
-  return name === undefined ? `${text}…` : `${name}: ${value.replaceAll(/(?:\\[nrt])+/g, " ")}…`;
+/** A text without the quotes of JSON. */
+function plainText({ text, isCut }: { text: string; isCut: boolean }, maxCharacters: number) {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length > maxCharacters || isCut ? `${line.slice(0, maxCharacters)}…` : line;
+}
+
+/** The first values that fit, one at least. */
+function firstOf(texts: readonly string[]): readonly string[] {
+  let left = MAX_VALUE_CHARACTERS;
+  const end = texts.findIndex(({ length }, index) => {
+    left -= length;
+    return index > 0 && left < 0;
+  });
+  return end === -1 ? texts : texts.slice(0, end);
+}
+
+/** With `…` behind them where there may be more, unless the last says so itself. */
+const listed = (texts: readonly string[], hasMore: boolean): string =>
+  [...texts, ...(hasMore && !texts.at(-1)?.endsWith("…") ? ["…"] : [])].join(", ");
+
+const SPACE = /\s*/y;
+const TOKEN = /[^\s"[\]{}:,]+/y;
+/** A string without the quote at its end, and without an escape that is cut. */
+const STRING = /"(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*/y;
+const CONTROL = /\p{Cc}/gu;
+
+/** Reads JSON (RFC 8259) that may end anywhere. What is no JSON is read up to its fault. */
+class Beginning {
+  readonly #json: string;
+  #at = 0;
+
+  constructor(json: string) {
+    this.#json = json;
+  }
+
+  /** Undefined where none begins. */
+  value(): Value | undefined {
+    switch (this.#next()) {
+      case '"':
+        return { kind: "text", ...this.#string() };
+      case "[":
+        return this.#list();
+      case "{":
+        return this.#object();
+      default: {
+        const text = this.#take(TOKEN);
+        const isCut = this.#at === this.#json.length;
+        return text === "" ? undefined : { kind: "token", text, isCut };
+      }
+    }
+  }
+
+  #list(): Value {
+    const items: Value[] = [];
+    const isCut = this.#untilEnd("]", () => {
+      const item = this.value();
+      // The beginning of a number is another number, and its place says nothing.
+      if (item !== undefined && !(item.kind === "token" && item.isCut)) {
+        items.push(item);
+      }
+      return item !== undefined;
+    });
+    return { kind: "list", items, isCut };
+  }
+
+  #object(): Value {
+    const members: Member[] = [];
+    const isCut = this.#untilEnd("}", () => {
+      const name = this.#next() === '"' ? this.#string() : undefined;
+      if (name === undefined || name.isCut) {
+        return false;
+      }
+      const hasBegun = this.#next() === ":";
+      this.#at += hasBegun ? 1 : 0;
+      const value = hasBegun ? this.value() : undefined;
+      members.push([name.text, value]);
+      return value !== undefined;
+    });
+    return { kind: "object", members, isCut };
+  }
+
+  /** Reads what is between brackets; whether it ends before the closing one. */
+  #untilEnd(close: string, readOne: () => boolean): boolean {
+    this.#at++;
+    if (this.#next() === close) {
+      this.#at++;
+      return false;
+    }
+    while (readOne()) {
+      const next = this.#next();
+      this.#at++;
+      if (next !== ",") {
+        return next !== close;
+      }
+    }
+    return true;
+  }
+
+  #string(): { readonly text: string; readonly isCut: boolean } {
+    const raw = this.#take(STRING);
+    const isCut = this.#json[this.#at] !== '"';
+    this.#at += isCut ? this.#json.length : 1;
+    return { text: JSON.parse(`${raw.replaceAll(CONTROL, " ")}"`) as string, isCut };
+  }
+
+  /** The next character behind white space. */
+  #next(): string | undefined {
+    this.#take(SPACE);
+    return this.#json[this.#at];
+  }
+
+  #take(what: RegExp): string {
+    what.lastIndex = this.#at;
+    const [text = ""] = what.exec(this.#json) ?? [];
+    this.#at += text.length;
+    return text;
+  }
 }

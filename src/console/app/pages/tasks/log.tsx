@@ -1,11 +1,15 @@
-/** The log lines of a task's function, with a search and the least level. */
+/** The log lines of a task's function, with a search and the least level; equal ones in a row are one. */
 import { Fragment, useId, useState } from "react";
 import type { TaskEventJson } from "../../../../../gen/tessera/v1/task_pb.js";
+import { lastOf } from "../../api/runs.ts";
 import { Button } from "../../ui/button.tsx";
 import { counted } from "../../ui/counted.ts";
+import type { LogRow } from "../../ui/log-rows.ts";
+import { Repeats } from "../../ui/repeats.tsx";
 import { Segments } from "../../ui/segments.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
+import { useLogRows } from "../../ui/use-log-rows.ts";
 import type { TaskEvents } from "./use-task-events.ts";
 import "../../ui/log.css";
 
@@ -32,6 +36,7 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
   const shown = lines.filter(
     (line) => rankOf(line) >= CHOICES[least] && textOf(line).toLowerCase().includes(wanted),
   );
+  const [rows, toggleRun] = useLogRows(shown, isFiltered ? isRepeat : isRepeatAtOnce);
   const box = useFollowing(shown.length);
   return (
     <section className="log" aria-labelledby={heading}>
@@ -58,10 +63,10 @@ export function TaskLog({ events: { lines, state } }: TaskLogProps) {
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <section className="log-lines short" ref={box} tabIndex={0} aria-label="Lines">
-        {shown.map((line, index) => (
-          <Fragment key={line.sequence}>
-            <LeftOut count={isFiltered ? 0 : missingLines(line, shown[index - 1])} />
-            <Line line={line} />
+        {rows.map((row, index) => (
+          <Fragment key={row.lines[0].sequence}>
+            <LeftOut count={isFiltered ? 0 : missingBefore(row, rows[index - 1])} />
+            <Line row={row} onToggleRun={() => toggleRun(row)} />
           </Fragment>
         ))}
         {shown.length === 0 && <p className="secondary">{emptyText(lines.length, state.kind)}</p>}
@@ -79,17 +84,27 @@ function emptyText(lines: number, state: TaskEvents["state"]["kind"]): string {
     : "No lines yet: functions write them with ctx.log, console.log and print.";
 }
 
-function Line({ line }: { readonly line: TaskEventJson }) {
-  const { time, log } = line;
+type Row = LogRow<TaskEventJson>;
+
+function Line({ row, onToggleRun }: { readonly row: Row; onToggleRun(): void }) {
+  const { lines, count, isUnfolded } = row;
+  const line = lastOf(lines);
+  const { log } = line;
   const [isWhole, setWhole] = useState(false);
   const text = textOf(line);
   const isCut = text.length > MAX_LINE_CHARS && !isWhole;
   return (
-    <p className={`log-line ${log?.level}`}>
-      <time dateTime={time}>{time?.slice(11, 23)}</time>
+    <p className={`log-line ${log?.level}${isUnfolded ? " is-unfolded" : ""}`}>
+      <time dateTime={line.time}>{timeOf(line)}</time>
       <span className="log-worker">{log?.level}</span>
       <span>
         {isCut ? text.slice(0, MAX_LINE_CHARS) : text}
+        <Repeats
+          count={count}
+          isUnfolded={isUnfolded}
+          times={[timeOf(lines[0]), timeOf(line)]}
+          onToggle={onToggleRun}
+        />
         {isCut && (
           <Button kind="quiet" onClick={() => setWhole(true)}>
             … show all {text.length.toLocaleString("en")} characters
@@ -100,6 +115,9 @@ function Line({ line }: { readonly line: TaskEventJson }) {
   );
 }
 
+/** To the millisecond, in UTC. */
+const timeOf = ({ time = "" }: TaskEventJson): string => time.slice(11, 23);
+
 /** How bad a line is: the place of its level. */
 const rankOf = ({ log }: TaskEventJson): number => LEVELS.indexOf(log?.level ?? "");
 
@@ -108,10 +126,23 @@ function LeftOut({ count }: { readonly count: number }) {
   return count > 0 ? <p className="secondary">{counted(count, "line")} left out</p> : null;
 }
 
-function missingLines(event: TaskEventJson, before: TaskEventJson | undefined): number {
-  const [line, last] = [event.log?.line, before?.log?.line];
-  return line && last && event.attempt === before?.attempt ? line - last - 1 : 0;
+const missingBefore = ({ lines: [first] }: Row, before: Row | undefined): number =>
+  before === undefined ? 0 : missingLines(first, lastOf(before.lines));
+
+function missingLines(event: TaskEventJson, before: TaskEventJson): number {
+  const [line, last] = [event.log?.line, before.log?.line];
+  return line && last && event.attempt === before.attempt ? line - last - 1 : 0;
 }
+
+/** Whether a line says what the shown one before it says. */
+const isRepeat = (line: TaskEventJson, before: TaskEventJson): boolean =>
+  line.attempt === before.attempt &&
+  line.log?.level === before.log?.level &&
+  textOf(line) === textOf(before);
+
+/** The same of a log of which all lines are shown: what was left out between two is to be seen. */
+const isRepeatAtOnce = (line: TaskEventJson, before: TaskEventJson): boolean =>
+  missingLines(line, before) === 0 && isRepeat(line, before);
 
 function textOf({ log }: TaskEventJson): string {
   const { message = "", fields } = log ?? {};

@@ -7,6 +7,7 @@ import type {
   OperatedOrganizationSchema,
   OperatorService,
 } from "../../gen/tessera/v1/operator_pb.js";
+import type { ShownSetting } from "../config/settings.ts";
 import { MAX_DRAINED_MACHINES } from "../hosting/membership.ts";
 import { actorOf, callerOf, deed, type Sources } from "../server/rpc/engine/caller.ts";
 import type { ListedOrganization, Organizations } from "../storage/accounts/organizations.ts";
@@ -20,11 +21,13 @@ import { drainOf, loadMessage, machineNotFound, tooManyDrained } from "./machine
 import { monitoringAskedOf } from "./organization/messages.ts";
 import { PageTokens } from "./page.ts";
 
-interface OperatorServiceOptions extends Sources {
+export interface OperatorServiceOptions extends Sources {
   readonly accounts: Pick<Organizations, "listOrganizations">;
   readonly hosting: Pick<NodeStorage, "listNodes"> &
     Pick<MachineStorage, "drainMachine" | "resumeMachine" | "listDrained">;
   readonly tasks: Pick<Storage, "describeDatabase">;
+  /** The settings of this node, without secrets. Default: none. */
+  readonly shown?: readonly ShownSetting[] | undefined;
 }
 
 /** How old the nodes in an answer may be, which the pages of all operators share. */
@@ -35,12 +38,20 @@ const PAGES = new PageTokens({ method: "ListAllOrganizations", filter: [] });
 export function operatorService(
   options: OperatorServiceOptions,
 ): Partial<ServiceImpl<typeof OperatorService>> {
-  const { accounts, hosting, tasks, now } = options;
+  const { accounts, hosting, tasks, shown = [], now } = options;
   const listed = new SharedReads<NodeRecord[]>({ maxAgeMs: LISTED_NODES_TTL_MS, now });
   return {
     async getPlatform() {
-      const { sizeBytes, ...database } = await tasks.describeDatabase();
-      return { version, database: { ...database, sizeBytes: BigInt(sizeBytes) } };
+      const { sizeBytes, cells = [], ...database } = await tasks.describeDatabase();
+      return {
+        version,
+        database: { ...database, sizeBytes: BigInt(sizeBytes), cells: [...cells] },
+        settings: shown.map(({ isSet, isSecret, ...setting }) => ({
+          ...setting,
+          set: isSet,
+          secret: isSecret,
+        })),
+      };
     },
 
     async listNodes() {

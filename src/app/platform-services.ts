@@ -26,7 +26,7 @@ import { loginService } from "../api/login/login.ts";
 import { machineService } from "../api/machine/machine.ts";
 import { metricsService } from "../api/metrics.ts";
 import { modelService } from "../api/model/model.ts";
-import { operatorService } from "../api/operator.ts";
+import { type OperatorServiceOptions, operatorService } from "../api/operator.ts";
 import { organizationService } from "../api/organization/organization.ts";
 import { scheduleService } from "../api/schedule/schedule.ts";
 import { organizationTaskService } from "../api/task/organization-task.ts";
@@ -108,6 +108,8 @@ interface PlatformServicesSettings {
   readonly silenceMs: number;
   /** Who may create organizations; undefined: as `checkCreator` says. */
   readonly organizationCreators?: OrganizationCreators | undefined;
+  /** What operators are shown of all that is set where the node starts. Default: nothing. */
+  readonly shown?: OperatorServiceOptions["shown"];
 }
 
 /**
@@ -157,7 +159,7 @@ export function platformServices(
     register(AlertService, alertService({ ...ports, ...settings, mailer, mailLimiter })),
     register(MachineService, machineService(ports)),
     register(UsageService, usageService(ports)),
-    register(OperatorService, operatorService(ports)),
+    register(OperatorService, operatorService({ ...ports, ...settings })),
     register(WorkerService, workerService({ ...ports, ...settings, storage: ports.tasks })),
     register(DeploymentService, deploymentService({ ...ports, ...settings, platform }), {
       maxMessageBytes: MAX_INDEX_MESSAGE_BYTES,

@@ -354,6 +354,7 @@ function httpOptions(config: StartConfig, secrets: StartSecrets, parts: HttpPart
       allowedEgress: config.allowedEgress,
       silenceMs: config.silenceMs,
       organizationCreators: config.organizationCreators,
+      shown: config.shown,
     },
   );
   return {

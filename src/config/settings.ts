@@ -108,20 +108,63 @@ export interface ConfigFile {
 /** Reads each setting, flag before environment before file before default; throws a `ConfigError`. */
 export function readSettings<Table extends Settings>(
   table: Table,
-  { flags, env, file }: SettingSources,
+  sources: SettingSources,
 ): Values<Table> {
-  const read = ([key, { flag, variable, parse }]: [string, Setting<unknown>]) => {
-    const typed = flag === undefined ? undefined : flags[flagName(flag)];
-    if (typed !== undefined) {
-      return [key, parse(typed, longFlag(flag ?? ""))];
-    }
-    // Many tools leave a variable empty to unset it.
-    if (variable !== undefined && env[variable]) {
-      return [key, parse(env[variable], variable)];
-    }
-    return [key, parse(file?.texts[key], `${key} in ${file?.path ?? "the configuration"}`)];
+  const read = ([key, setting]: [string, Setting<unknown>]) => {
+    const { given, name } = givenOf(key, setting, sources);
+    return [key, setting.parse(given, name)];
   };
   return Object.fromEntries(Object.entries(table).map(read)) as Values<Table>;
+}
+
+/** What the first source that has a setting says, and how messages name it there. */
+function givenOf(
+  key: string,
+  { flag, variable }: Setting<unknown>,
+  { flags, env, file }: SettingSources,
+): { readonly given: Given | undefined; readonly name: string } {
+  const typed = flag === undefined ? undefined : flags[flagName(flag)];
+  if (typed !== undefined) {
+    return { given: typed, name: longFlag(flag ?? "") };
+  }
+  // Many tools leave a variable empty to unset it.
+  if (variable !== undefined && env[variable]) {
+    return { given: env[variable], name: variable };
+  }
+  return { given: file?.texts[key], name: `${key} in ${file?.path ?? "the configuration"}` };
+}
+
+/** A setting as people are shown it. */
+export interface ShownSetting {
+  /** The variable that sets it, or its flag where it has none. */
+  readonly name: string;
+  readonly summary: string;
+  /** As it was written, or the default; empty for a secret. */
+  readonly value: string;
+  readonly isSet: boolean;
+  /** It is set, and others must not see to what. */
+  readonly isSecret: boolean;
+}
+
+/** The user and the password of an address, with which no text is shown. */
+const LOGIN = /\/\/[^/@\s,]*@/g;
+
+/** All settings with their values. Of a secret it says only that it is set. */
+export function shownSettings(table: Settings, sources: SettingSources): readonly ShownSetting[] {
+  return Object.entries(table).map(([key, setting]) => {
+    const { variable, flag = "", summary, shownDefault } = setting;
+    const { given } = givenOf(key, setting, sources);
+    const text = given === true ? "on" : [given ?? shownDefault].flat().join(",");
+    const isSet = given !== undefined;
+    const isSecret = isSet && setting.isSecret?.(text) === true;
+    return {
+      name: variable ?? longFlag(flag),
+      summary,
+      value: isSecret ? "" : text.replaceAll(LOGIN, "//…@"),
+      isSet,
+      isSecret,
+    };
+  });
 }
 
 /** `--public-url` of `--public-url <url>`. */

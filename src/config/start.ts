@@ -12,7 +12,14 @@ import { type ConnectionsConfig, connectionsConfig } from "./connections.ts";
 import { readConfigFile } from "./file.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
 import { type SmtpSecrets, smtpSecrets } from "./mail.ts";
-import { type Flags, readSettings, type Settings, type Values } from "./settings.ts";
+import {
+  type Flags,
+  readSettings,
+  type Settings,
+  type ShownSetting,
+  shownSettings,
+  type Values,
+} from "./settings.ts";
 import {
   BACKUP_SETTINGS,
   CELLS_SETTINGS,
@@ -121,6 +128,8 @@ export interface StartConfig extends CheckConfig, BackupConfig, ServiceLimits {
   readonly organizationCreators: OrganizationCreators | undefined;
   /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
+  /** All settings as operators are shown them, without secrets. */
+  readonly shown: readonly ShownSetting[];
 }
 
 export interface PythonStartConfig {
@@ -220,6 +229,7 @@ export function readStartConfig(
     oidc: oidcOf(read),
     organizationCreators: read.organizationCreators,
     tracing,
+    shown: shownSettings(START_SETTINGS, sourcesOf(flags, env)),
   };
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
   const secrets = {
@@ -283,8 +293,12 @@ function readFrom<Table extends Settings>(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): Values<Table> {
+  return readSettings(table, sourcesOf(flags, env));
+}
+
+function sourcesOf(flags: Flags, env: NodeJS.ProcessEnv) {
   const file = readConfigFile(flags.config ?? (env.TESSERA_CONFIG || undefined), START_SETTINGS);
-  return readSettings(table, { flags, env, file });
+  return { flags, env, file };
 }
 
 function dataSecrets({

@@ -7,4 +7,6 @@ export interface DatabaseFacts {
   readonly sizeBytes: number;
   /** Migrations that were applied. */
   readonly schemaVersion: number;
+  /** The further databases, each with a part of the tasks. Default: none. */
+  readonly cells?: readonly { readonly name: string; readonly up: boolean }[];
 }

@@ -69,6 +69,32 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
     expect(Number(body.database.sizeBytes)).toBeGreaterThan(50_000);
   });
 
+  it("tells an operator what is set, of secrets that they are set, and the cells", async () => {
+    const { accounts, hosting } = platform.storage;
+    const database = { kind: "Postgres", version: "17.6", sizeBytes: 1, schemaVersion: 1 } as const;
+    const cells = [{ name: "a", up: false }];
+    const about = { name: "TESSERA_PORT", summary: "The port.", value: "3000" };
+    const { getPlatform } = operatorService({
+      accounts,
+      hosting,
+      tasks: { describeDatabase: () => Promise.resolve({ ...database, cells }) },
+      shown: [
+        { ...about, isSet: false, isSecret: false },
+        { ...about, name: "TESSERA_KEYS", value: "", isSet: true, isSecret: true },
+      ],
+      now: platform.now,
+      newId: platform.newId,
+    });
+    expect(await getPlatform?.({} as never, {} as never)).toMatchObject({
+      database: { cells },
+      settings: [
+        { ...about, set: false, secret: false },
+        { name: "TESSERA_KEYS", value: "", set: true, secret: true },
+      ],
+    });
+    expect((await call(operator.getPlatform)).body.settings ?? []).toEqual([]);
+  });
+
   it("lists the nodes that live, also those of a version that says nothing of itself", async () => {
     const { body } = await call(operator.listNodes);
     expect(body.nodes).toMatchObject([

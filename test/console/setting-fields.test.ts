@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { DeploymentSettingsJson } from "../../gen/tessera/v1/deployment_pb.js";
 import {
   changedFields,
+  emptyTextOf,
+  pairsOf,
   readDuration,
   readMib,
   readPairs,
@@ -9,6 +11,7 @@ import {
   type SettingTexts,
   shortDuration,
   TextFault,
+  textOfPairs,
   textsOf,
 } from "../../src/console/app/pages/deployments/setting-fields.ts";
 import { SETTING_FIELDS as STORED } from "../../src/storage/deployment-settings.ts";
@@ -44,9 +47,9 @@ describe("the settings of a deployment in a form", () => {
       memoryMib: "512 MiB",
       queueTime: "0.5 s",
       retention: "7 d",
-      env: "MODEL=small\nQUERY=a=b",
+      env: '[["MODEL","small"],["QUERY","a=b"]]',
       network: "api.example.com:443",
-      requires: "gpu=*",
+      requires: '[["gpu","*"]]',
       processes: "",
     });
     expect(changedFields(SETTINGS, texts)).toEqual([]);
@@ -109,9 +112,58 @@ describe("the settings of a deployment in a form", () => {
     expect(() => fieldOf("memoryMib").write("")).toThrow(TextFault);
   });
 
-  it("have variables with equals signs and empty values, and refuse a line without a name", () => {
+  it("stand for what the code says where they are empty, or for what holds without it", () => {
+    const texts = textsOf(SETTINGS);
+    const textOf = (name: string, code: DeploymentSettingsJson | undefined, typed = texts) =>
+      emptyTextOf(fieldOf(name), code, typed);
+    const code = { gpus: 0.5, gpuMemoryMib: 4_096, readyTimeout: "900s", retention: "604800s" };
+    const names = ["gpus", "gpuMemoryMib", "readyTimeout", "retention", "processes"];
+    expect(names.map((name) => textOf(name, code))).toEqual([
+      "From code: 0.5",
+      "From code: 4096 MiB",
+      "From code: 15 min",
+      "From code: 7 d",
+      "From code: none",
+    ]);
+    expect(names.map((name) => textOf(name, {}))).toEqual([
+      "From code: none",
+      "The whole GPU",
+      "Platform's default",
+      "As each task says",
+      "From code: none",
+    ]);
+    expect(textOf("readyTimeout", undefined)).toBe("From code, or 15 min");
+    // The code has no say where the deployment has a setting of its GPUs.
+    expect(textOf("gpuMemoryMib", code, { ...texts, gpus: "1" })).toBe("The whole GPU");
+    expect(textOf("gpus", code, { ...texts, gpuMemoryMib: "4 GiB" })).toBe("As its memory says");
+  });
+
+  it("take variables from lines, with equals signs and empty values, and refuse one without a name", () => {
     expect(readPairs("A=1\n\n B = two\nC=\nD=a=b")).toEqual({ A: "1", B: " two", C: "", D: "a=b" });
     expect(() => readPairs("A=1\nno name")).toThrow("this one has no name: no name");
+  });
+
+  it("have variables in rows, whose values may have lines, and leave out empty rows", () => {
+    const { read, write } = fieldOf("env");
+    const env = { KEY: "first line\n second=line ", EMPTY: "" };
+    expect(write(read({ env }))).toEqual({ env });
+    const typed = textOfPairs([
+      ["", ""],
+      [" A ", "1"],
+      ["", ""],
+      ["", ""],
+    ]);
+    expect(pairsOf(typed)).toHaveLength(2);
+    expect(write(typed)).toEqual({ env: { A: "1" } });
+    expect(() => write(textOfPairs([["", "1"]]))).toThrow("Each value needs a name.");
+    expect(() =>
+      write(
+        textOfPairs([
+          ["A", "1"],
+          ["A ", "2"],
+        ]),
+      ),
+    ).toThrow("A is there twice.");
   });
 
   it("have a network that is open, none, or hosts", () => {

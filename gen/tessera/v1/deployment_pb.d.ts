@@ -2562,6 +2562,15 @@ export declare type CompareRevisionsResponse = Message<"tessera.v1.CompareRevisi
    * @generated from field: repeated tessera.v1.EndpointChange endpoints = 5;
    */
   endpoints: EndpointChange[];
+
+  /**
+   * What the code of the revision says of settings that a deployment leaves to
+   * it: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention`
+   * where all its tasks have the same. What it does not say is not set.
+   *
+   * @generated from field: tessera.v1.DeploymentSettings code_settings = 6;
+   */
+  codeSettings?: DeploymentSettings | undefined;
 };
 
 /**
@@ -2604,6 +2613,15 @@ export declare type CompareRevisionsResponseJson = {
    * @generated from field: repeated tessera.v1.EndpointChange endpoints = 5;
    */
   endpoints?: EndpointChangeJson[];
+
+  /**
+   * What the code of the revision says of settings that a deployment leaves to
+   * it: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention`
+   * where all its tasks have the same. What it does not say is not set.
+   *
+   * @generated from field: tessera.v1.DeploymentSettings code_settings = 6;
+   */
+  codeSettings?: DeploymentSettingsJson;
 };
 
 /**

@@ -54,6 +54,14 @@ export declare type GetPlatformResponse = Message<"tessera.v1.GetPlatformRespons
    * @generated from field: tessera.v1.Database database = 2;
    */
   database?: Database | undefined;
+
+  /**
+   * What is set where the node that answers is started, with the defaults of
+   * what is not. A change takes effect with its next start.
+   *
+   * @generated from field: repeated tessera.v1.PlatformSetting settings = 3;
+   */
+  settings: PlatformSetting[];
 };
 
 /**
@@ -76,6 +84,14 @@ export declare type GetPlatformResponseJson = {
    * @generated from field: tessera.v1.Database database = 2;
    */
   database?: DatabaseJson;
+
+  /**
+   * What is set where the node that answers is started, with the defaults of
+   * what is not. A change takes effect with its next start.
+   *
+   * @generated from field: repeated tessera.v1.PlatformSetting settings = 3;
+   */
+  settings?: PlatformSettingJson[];
 };
 
 /**
@@ -83,6 +99,100 @@ export declare type GetPlatformResponseJson = {
  * Use `create(GetPlatformResponseSchema)` to create a new message.
  */
 export declare const GetPlatformResponseSchema: GenMessage<GetPlatformResponse, {jsonType: GetPlatformResponseJson}>;
+
+/**
+ * PlatformSetting is a setting of `tessera start`.
+ *
+ * @generated from message tessera.v1.PlatformSetting
+ */
+export declare type PlatformSetting = Message<"tessera.v1.PlatformSetting"> & {
+  /**
+   * The environment variable that sets it, such as `TESSERA_MAX_WORKERS`; a flag
+   * and a key of the configuration file set it, too.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it decides, in a line.
+   *
+   * @generated from field: string summary = 2;
+   */
+  summary: string;
+
+  /**
+   * Its value as it was written, without users and passwords of addresses, or
+   * its default. Empty for a secret.
+   *
+   * @generated from field: string value = 3;
+   */
+  value: string;
+
+  /**
+   * Whether it is set.
+   *
+   * @generated from field: bool set = 4;
+   */
+  set: boolean;
+
+  /**
+   * Whether it is set and its value is a secret, which is not told.
+   *
+   * @generated from field: bool secret = 5;
+   */
+  secret: boolean;
+};
+
+/**
+ * PlatformSetting is a setting of `tessera start`.
+ *
+ * @generated from message tessera.v1.PlatformSetting
+ */
+export declare type PlatformSettingJson = {
+  /**
+   * The environment variable that sets it, such as `TESSERA_MAX_WORKERS`; a flag
+   * and a key of the configuration file set it, too.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * What it decides, in a line.
+   *
+   * @generated from field: string summary = 2;
+   */
+  summary?: string;
+
+  /**
+   * Its value as it was written, without users and passwords of addresses, or
+   * its default. Empty for a secret.
+   *
+   * @generated from field: string value = 3;
+   */
+  value?: string;
+
+  /**
+   * Whether it is set.
+   *
+   * @generated from field: bool set = 4;
+   */
+  set?: boolean;
+
+  /**
+   * Whether it is set and its value is a secret, which is not told.
+   *
+   * @generated from field: bool secret = 5;
+   */
+  secret?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.PlatformSetting.
+ * Use `create(PlatformSettingSchema)` to create a new message.
+ */
+export declare const PlatformSettingSchema: GenMessage<PlatformSetting, {jsonType: PlatformSettingJson}>;
 
 /**
  * Database describes the database that all nodes share.
@@ -119,6 +229,14 @@ export declare type Database = Message<"tessera.v1.Database"> & {
    * @generated from field: int32 schema_version = 4;
    */
   schemaVersion: number;
+
+  /**
+   * The cells: further databases, each with a part of the tasks. None where the
+   * platform has one database.
+   *
+   * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
+   */
+  cells: DatabaseCell[];
 };
 
 /**
@@ -156,6 +274,14 @@ export declare type DatabaseJson = {
    * @generated from field: int32 schema_version = 4;
    */
   schemaVersion?: number;
+
+  /**
+   * The cells: further databases, each with a part of the tasks. None where the
+   * platform has one database.
+   *
+   * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
+   */
+  cells?: DatabaseCellJson[];
 };
 
 /**
@@ -163,6 +289,54 @@ export declare type DatabaseJson = {
  * Use `create(DatabaseSchema)` to create a new message.
  */
 export declare const DatabaseSchema: GenMessage<Database, {jsonType: DatabaseJson}>;
+
+/**
+ * DatabaseCell is a further database, with a part of the tasks.
+ *
+ * @generated from message tessera.v1.DatabaseCell
+ */
+export declare type DatabaseCell = Message<"tessera.v1.DatabaseCell"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether it answers the node that answers. While it does not, its tasks wait.
+   *
+   * @generated from field: bool up = 2;
+   */
+  up: boolean;
+};
+
+/**
+ * DatabaseCell is a further database, with a part of the tasks.
+ *
+ * @generated from message tessera.v1.DatabaseCell
+ */
+export declare type DatabaseCellJson = {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * Whether it answers the node that answers. While it does not, its tasks wait.
+   *
+   * @generated from field: bool up = 2;
+   */
+  up?: boolean;
+};
+
+/**
+ * Describes the message tessera.v1.DatabaseCell.
+ * Use `create(DatabaseCellSchema)` to create a new message.
+ */
+export declare const DatabaseCellSchema: GenMessage<DatabaseCell, {jsonType: DatabaseCellJson}>;
 
 /**
  * ListNodesRequest has no fields.
@@ -1109,7 +1283,8 @@ export declare const OperatedOrganizationSchema: GenMessage<OperatedOrganization
  */
 export declare const OperatorService: GenService<{
   /**
-   * GetPlatform returns the version and the database of the platform.
+   * GetPlatform returns the version, the database and the settings of the
+   * platform.
    *
    * Errors: PERMISSION_DENIED (OPERATOR_REQUIRED), UNAVAILABLE
    * (STORAGE_UNAVAILABLE).

@@ -13,7 +13,7 @@ import { file_tessera_v1_machine } from "./machine_pb.js";
  * Describes the file tessera/v1/operator.proto.
  */
 export const file_tessera_v1_operator = /*@__PURE__*/
-  fileDesc("Chl0ZXNzZXJhL3YxL29wZXJhdG9yLnByb3RvEgp0ZXNzZXJhLnYxIhQKEkdldFBsYXRmb3JtUmVxdWVzdCJOChNHZXRQbGF0Zm9ybVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSJgoIZGF0YWJhc2UYAiABKAsyFC50ZXNzZXJhLnYxLkRhdGFiYXNlIlUKCERhdGFiYXNlEgwKBGtpbmQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRISCgpzaXplX2J5dGVzGAMgASgDEhYKDnNjaGVtYV92ZXJzaW9uGAQgASgFIhIKEExpc3ROb2Rlc1JlcXVlc3QiXgoRTGlzdE5vZGVzUmVzcG9uc2USHwoFbm9kZXMYASADKAsyEC50ZXNzZXJhLnYxLk5vZGUSKAoEYXdheRgCIAMoCzIaLnRlc3NlcmEudjEuRHJhaW5lZE1hY2hpbmUiSgoORHJhaW5lZE1hY2hpbmUSDwoHbWFjaGluZRgBIAEoCRInCgVkcmFpbhgCIAEoCzIYLnRlc3NlcmEudjEuTWFjaGluZURyYWluIi8KEERyYWluTm9kZVJlcXVlc3QSGwoHbWFjaGluZRgBIAEoCUIKukgHcgUQARj/ASITChFEcmFpbk5vZGVSZXNwb25zZSIwChFSZXN1bWVOb2RlUmVxdWVzdBIbCgdtYWNoaW5lGAEgASgJQgq6SAdyBRABGP8BIhQKElJlc3VtZU5vZGVSZXNwb25zZSLiAQoETm9kZRIPCgdub2RlX2lkGAEgASgJEgsKA3VybBgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVmYWN0cxgEIAEoCzIVLnRlc3NlcmEudjEuTm9kZUZhY3RzEg8KB21hY2hpbmUYBSABKAkSJwoFZHJhaW4YBiABKAsyGC50ZXNzZXJhLnYxLk1hY2hpbmVEcmFpbhIsCghoZWFyZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi/wIKCU5vZGVGYWN0cxIPCgd2ZXJzaW9uGAEgASgJEg8KB3NhbmRib3gYAiABKAkSDwoHd29ya2VycxgDIAEoBRITCgttYXhfd29ya2VycxgEIAEoBRIUCgxtZW1vcnlfYnl0ZXMYBSABKAMSGAoQbWF4X21lbW9yeV9ieXRlcxgGIAEoAxIPCgd3YWl0aW5nGAcgASgFEhcKD2ZyZWVfZGlza19ieXRlcxgIIAEoAxISCgpkaXNrX2J5dGVzGAkgASgDEhAKCGRyYWluaW5nGAogASgIEiEKBGdwdXMYCyADKAsyEy50ZXNzZXJhLnYxLk5vZGVHcHUSMQoGbGFiZWxzGAwgAygLMiEudGVzc2VyYS52MS5Ob2RlRmFjdHMuTGFiZWxzRW50cnkSJQoEbG9hZBgNIAEoCzIXLnRlc3NlcmEudjEuTWFjaGluZUxvYWQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKgAQoHTm9kZUdwdRINCgVpbmRleBgBIAEoBRIMCgRuYW1lGAIgASgJEhQKDG1lbW9yeV9ieXRlcxgDIAEoAxISCgp1c2VkX2J5dGVzGAQgASgDEg8KB2hvbGRlcnMYBSADKAkSEAoIbGVmdF9vdXQYBiABKAkSDQoFZGVhbHQYByABKAESEgoFc2xpY2UYCCABKAVIAIgBAUIICgZfc2xpY2UiVwobTGlzdEFsbE9yZ2FuaXphdGlvbnNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj0AyJwChxMaXN0QWxsT3JnYW5pemF0aW9uc1Jlc3BvbnNlEjcKDW9yZ2FuaXphdGlvbnMYASADKAsyIC50ZXNzZXJhLnYxLk9wZXJhdGVkT3JnYW5pemF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKkAgoUT3BlcmF0ZWRPcmdhbml6YXRpb24SDAoEbmFtZRgBIAEoCRIUCgxkaXNwbGF5X25hbWUYAiABKAkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVtYmVycxgEIAEoBRITCgtkZXBsb3ltZW50cxgFIAEoBRIaChJtb25pdG9yaW5nX2VuYWJsZWQYBiABKAgSIAoYaW52aXRhdGlvbl9saW5rc19lbmFibGVkGAcgASgIEjcKE21vbml0b3JpbmdfYXNrZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKE21vbml0b3JpbmdfYXNrZWRfYnkYCSABKAkyiQUKD09wZXJhdG9yU2VydmljZRJ4CgtHZXRQbGF0Zm9ybRIeLnRlc3NlcmEudjEuR2V0UGxhdGZvcm1SZXF1ZXN0Gh8udGVzc2VyYS52MS5HZXRQbGF0Zm9ybVJlc3BvbnNlIiiQAgHI2hgIgtPkkwIbEhkvYXBpL3YxL29wZXJhdG9yL3BsYXRmb3JtEm8KCUxpc3ROb2RlcxIcLnRlc3NlcmEudjEuTGlzdE5vZGVzUmVxdWVzdBodLnRlc3NlcmEudjEuTGlzdE5vZGVzUmVzcG9uc2UiJZACAcjaGAiC0+STAhgSFi9hcGkvdjEvb3BlcmF0b3Ivbm9kZXMSdQoJRHJhaW5Ob2RlEhwudGVzc2VyYS52MS5EcmFpbk5vZGVSZXF1ZXN0Gh0udGVzc2VyYS52MS5EcmFpbk5vZGVSZXNwb25zZSIryNoYCILT5JMCIToBKiIcL2FwaS92MS9vcGVyYXRvci9ub2RlczpkcmFpbhJ5CgpSZXN1bWVOb2RlEh0udGVzc2VyYS52MS5SZXN1bWVOb2RlUmVxdWVzdBoeLnRlc3NlcmEudjEuUmVzdW1lTm9kZVJlc3BvbnNlIizI2hgIgtPkkwIiOgEqIh0vYXBpL3YxL29wZXJhdG9yL25vZGVzOnJlc3VtZRKYAQoUTGlzdEFsbE9yZ2FuaXphdGlvbnMSJy50ZXNzZXJhLnYxLkxpc3RBbGxPcmdhbml6YXRpb25zUmVxdWVzdBooLnRlc3NlcmEudjEuTGlzdEFsbE9yZ2FuaXphdGlvbnNSZXNwb25zZSItkAIByNoYCILT5JMCIBIeL2FwaS92MS9vcGVyYXRvci9vcmdhbml6YXRpb25zQjoKDmNvbS50ZXNzZXJhLnYxUAGqAgpUZXNzZXJhLlYxygIKVGVzc2VyYVxWMeoCC1Rlc3NlcmE6OlYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_tessera_v1_access, file_tessera_v1_machine]);
+  fileDesc("Chl0ZXNzZXJhL3YxL29wZXJhdG9yLnByb3RvEgp0ZXNzZXJhLnYxIhQKEkdldFBsYXRmb3JtUmVxdWVzdCJ9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSJgoIZGF0YWJhc2UYAiABKAsyFC50ZXNzZXJhLnYxLkRhdGFiYXNlEi0KCHNldHRpbmdzGAMgAygLMhsudGVzc2VyYS52MS5QbGF0Zm9ybVNldHRpbmciXAoPUGxhdGZvcm1TZXR0aW5nEgwKBG5hbWUYASABKAkSDwoHc3VtbWFyeRgCIAEoCRINCgV2YWx1ZRgDIAEoCRILCgNzZXQYBCABKAgSDgoGc2VjcmV0GAUgASgIIn4KCERhdGFiYXNlEgwKBGtpbmQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRISCgpzaXplX2J5dGVzGAMgASgDEhYKDnNjaGVtYV92ZXJzaW9uGAQgASgFEicKBWNlbGxzGAUgAygLMhgudGVzc2VyYS52MS5EYXRhYmFzZUNlbGwiKAoMRGF0YWJhc2VDZWxsEgwKBG5hbWUYASABKAkSCgoCdXAYAiABKAgiEgoQTGlzdE5vZGVzUmVxdWVzdCJeChFMaXN0Tm9kZXNSZXNwb25zZRIfCgVub2RlcxgBIAMoCzIQLnRlc3NlcmEudjEuTm9kZRIoCgRhd2F5GAIgAygLMhoudGVzc2VyYS52MS5EcmFpbmVkTWFjaGluZSJKCg5EcmFpbmVkTWFjaGluZRIPCgdtYWNoaW5lGAEgASgJEicKBWRyYWluGAIgASgLMhgudGVzc2VyYS52MS5NYWNoaW5lRHJhaW4iLwoQRHJhaW5Ob2RlUmVxdWVzdBIbCgdtYWNoaW5lGAEgASgJQgq6SAdyBRABGP8BIhMKEURyYWluTm9kZVJlc3BvbnNlIjAKEVJlc3VtZU5vZGVSZXF1ZXN0EhsKB21hY2hpbmUYASABKAlCCrpIB3IFEAEY/wEiFAoSUmVzdW1lTm9kZVJlc3BvbnNlIuIBCgROb2RlEg8KB25vZGVfaWQYASABKAkSCwoDdXJsGAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBWZhY3RzGAQgASgLMhUudGVzc2VyYS52MS5Ob2RlRmFjdHMSDwoHbWFjaGluZRgFIAEoCRInCgVkcmFpbhgGIAEoCzIYLnRlc3NlcmEudjEuTWFjaGluZURyYWluEiwKCGhlYXJkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL/AgoJTm9kZUZhY3RzEg8KB3ZlcnNpb24YASABKAkSDwoHc2FuZGJveBgCIAEoCRIPCgd3b3JrZXJzGAMgASgFEhMKC21heF93b3JrZXJzGAQgASgFEhQKDG1lbW9yeV9ieXRlcxgFIAEoAxIYChBtYXhfbWVtb3J5X2J5dGVzGAYgASgDEg8KB3dhaXRpbmcYByABKAUSFwoPZnJlZV9kaXNrX2J5dGVzGAggASgDEhIKCmRpc2tfYnl0ZXMYCSABKAMSEAoIZHJhaW5pbmcYCiABKAgSIQoEZ3B1cxgLIAMoCzITLnRlc3NlcmEudjEuTm9kZUdwdRIxCgZsYWJlbHMYDCADKAsyIS50ZXNzZXJhLnYxLk5vZGVGYWN0cy5MYWJlbHNFbnRyeRIlCgRsb2FkGA0gASgLMhcudGVzc2VyYS52MS5NYWNoaW5lTG9hZBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqABCgdOb2RlR3B1Eg0KBWluZGV4GAEgASgFEgwKBG5hbWUYAiABKAkSFAoMbWVtb3J5X2J5dGVzGAMgASgDEhIKCnVzZWRfYnl0ZXMYBCABKAMSDwoHaG9sZGVycxgFIAMoCRIQCghsZWZ0X291dBgGIAEoCRINCgVkZWFsdBgHIAEoARISCgVzbGljZRgIIAEoBUgAiAEBQggKBl9zbGljZSJXChtMaXN0QWxsT3JnYW5pemF0aW9uc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGPQDInAKHExpc3RBbGxPcmdhbml6YXRpb25zUmVzcG9uc2USNwoNb3JnYW5pemF0aW9ucxgBIAMoCzIgLnRlc3NlcmEudjEuT3BlcmF0ZWRPcmdhbml6YXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqQCChRPcGVyYXRlZE9yZ2FuaXphdGlvbhIMCgRuYW1lGAEgASgJEhQKDGRpc3BsYXlfbmFtZRgCIAEoCRIuCgpjcmVhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdtZW1iZXJzGAQgASgFEhMKC2RlcGxveW1lbnRzGAUgASgFEhoKEm1vbml0b3JpbmdfZW5hYmxlZBgGIAEoCBIgChhpbnZpdGF0aW9uX2xpbmtzX2VuYWJsZWQYByABKAgSNwoTbW9uaXRvcmluZ19hc2tlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGwoTbW9uaXRvcmluZ19hc2tlZF9ieRgJIAEoCTKJBQoPT3BlcmF0b3JTZXJ2aWNlEngKC0dldFBsYXRmb3JtEh4udGVzc2VyYS52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy50ZXNzZXJhLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiKJACAcjaGAiC0+STAhsSGS9hcGkvdjEvb3BlcmF0b3IvcGxhdGZvcm0SbwoJTGlzdE5vZGVzEhwudGVzc2VyYS52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh0udGVzc2VyYS52MS5MaXN0Tm9kZXNSZXNwb25zZSIlkAIByNoYCILT5JMCGBIWL2FwaS92MS9vcGVyYXRvci9ub2RlcxJ1CglEcmFpbk5vZGUSHC50ZXNzZXJhLnYxLkRyYWluTm9kZVJlcXVlc3QaHS50ZXNzZXJhLnYxLkRyYWluTm9kZVJlc3BvbnNlIivI2hgIgtPkkwIhOgEqIhwvYXBpL3YxL29wZXJhdG9yL25vZGVzOmRyYWluEnkKClJlc3VtZU5vZGUSHS50ZXNzZXJhLnYxLlJlc3VtZU5vZGVSZXF1ZXN0Gh4udGVzc2VyYS52MS5SZXN1bWVOb2RlUmVzcG9uc2UiLMjaGAiC0+STAiI6ASoiHS9hcGkvdjEvb3BlcmF0b3Ivbm9kZXM6cmVzdW1lEpgBChRMaXN0QWxsT3JnYW5pemF0aW9ucxInLnRlc3NlcmEudjEuTGlzdEFsbE9yZ2FuaXphdGlvbnNSZXF1ZXN0GigudGVzc2VyYS52MS5MaXN0QWxsT3JnYW5pemF0aW9uc1Jlc3BvbnNlIi2QAgHI2hgIgtPkkwIgEh4vYXBpL3YxL29wZXJhdG9yL29yZ2FuaXphdGlvbnNCOgoOY29tLnRlc3NlcmEudjFQAaoCClRlc3NlcmEuVjHKAgpUZXNzZXJhXFYx6gILVGVzc2VyYTo6VjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_tessera_v1_access, file_tessera_v1_machine]);
 
 /**
  * Describes the message tessera.v1.GetPlatformRequest.
@@ -30,102 +30,116 @@ export const GetPlatformResponseSchema = /*@__PURE__*/
   messageDesc(file_tessera_v1_operator, 1);
 
 /**
+ * Describes the message tessera.v1.PlatformSetting.
+ * Use `create(PlatformSettingSchema)` to create a new message.
+ */
+export const PlatformSettingSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_operator, 2);
+
+/**
  * Describes the message tessera.v1.Database.
  * Use `create(DatabaseSchema)` to create a new message.
  */
 export const DatabaseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 2);
+  messageDesc(file_tessera_v1_operator, 3);
+
+/**
+ * Describes the message tessera.v1.DatabaseCell.
+ * Use `create(DatabaseCellSchema)` to create a new message.
+ */
+export const DatabaseCellSchema = /*@__PURE__*/
+  messageDesc(file_tessera_v1_operator, 4);
 
 /**
  * Describes the message tessera.v1.ListNodesRequest.
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 3);
+  messageDesc(file_tessera_v1_operator, 5);
 
 /**
  * Describes the message tessera.v1.ListNodesResponse.
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 4);
+  messageDesc(file_tessera_v1_operator, 6);
 
 /**
  * Describes the message tessera.v1.DrainedMachine.
  * Use `create(DrainedMachineSchema)` to create a new message.
  */
 export const DrainedMachineSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 5);
+  messageDesc(file_tessera_v1_operator, 7);
 
 /**
  * Describes the message tessera.v1.DrainNodeRequest.
  * Use `create(DrainNodeRequestSchema)` to create a new message.
  */
 export const DrainNodeRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 6);
+  messageDesc(file_tessera_v1_operator, 8);
 
 /**
  * Describes the message tessera.v1.DrainNodeResponse.
  * Use `create(DrainNodeResponseSchema)` to create a new message.
  */
 export const DrainNodeResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 7);
+  messageDesc(file_tessera_v1_operator, 9);
 
 /**
  * Describes the message tessera.v1.ResumeNodeRequest.
  * Use `create(ResumeNodeRequestSchema)` to create a new message.
  */
 export const ResumeNodeRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 8);
+  messageDesc(file_tessera_v1_operator, 10);
 
 /**
  * Describes the message tessera.v1.ResumeNodeResponse.
  * Use `create(ResumeNodeResponseSchema)` to create a new message.
  */
 export const ResumeNodeResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 9);
+  messageDesc(file_tessera_v1_operator, 11);
 
 /**
  * Describes the message tessera.v1.Node.
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 10);
+  messageDesc(file_tessera_v1_operator, 12);
 
 /**
  * Describes the message tessera.v1.NodeFacts.
  * Use `create(NodeFactsSchema)` to create a new message.
  */
 export const NodeFactsSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 11);
+  messageDesc(file_tessera_v1_operator, 13);
 
 /**
  * Describes the message tessera.v1.NodeGpu.
  * Use `create(NodeGpuSchema)` to create a new message.
  */
 export const NodeGpuSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 12);
+  messageDesc(file_tessera_v1_operator, 14);
 
 /**
  * Describes the message tessera.v1.ListAllOrganizationsRequest.
  * Use `create(ListAllOrganizationsRequestSchema)` to create a new message.
  */
 export const ListAllOrganizationsRequestSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 13);
+  messageDesc(file_tessera_v1_operator, 15);
 
 /**
  * Describes the message tessera.v1.ListAllOrganizationsResponse.
  * Use `create(ListAllOrganizationsResponseSchema)` to create a new message.
  */
 export const ListAllOrganizationsResponseSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 14);
+  messageDesc(file_tessera_v1_operator, 16);
 
 /**
  * Describes the message tessera.v1.OperatedOrganization.
  * Use `create(OperatedOrganizationSchema)` to create a new message.
  */
 export const OperatedOrganizationSchema = /*@__PURE__*/
-  messageDesc(file_tessera_v1_operator, 15);
+  messageDesc(file_tessera_v1_operator, 17);
 
 /**
  * OperatorService shows the platform to its operators: its nodes, its

@@ -4,6 +4,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import {
   ChangeKind,
   type DeploymentService,
+  type DeploymentSettingsSchema,
   type FileChangeSchema,
 } from "../../../gen/tessera/v1/deployment_pb.js";
 import type { ArtifactIndex, IndexedFile } from "../../artifacts/index-file.ts";
@@ -13,6 +14,7 @@ import { type Member, memberOf } from "../../server/rpc/engine/caller.ts";
 import type { Organizations } from "../../storage/accounts/organizations.ts";
 import { DEFAULT_SETTINGS } from "../../storage/deployment-settings.ts";
 import type { RevisionRecord, Revisions } from "../../storage/hosting/revisions.ts";
+import { durationFromMs } from "../../time/messages.ts";
 import { toRevisionMessage } from "./messages.ts";
 import { findDeployment } from "./refusals.ts";
 
@@ -83,7 +85,25 @@ export function compareRevisions(options: CompareOptions): CompareRevisions {
       files: files.slice(0, MAX_CHANGED_FILES).map(toFileChange),
       changedFiles: files.length,
       endpoints: endpoints.map(({ key, kind }) => ({ name: key, kind })),
+      codeSettings: codeSettings(after),
     };
+  };
+}
+
+/** What the code says of settings that a deployment leaves to it. */
+function codeSettings({
+  service,
+}: ArtifactIndex): MessageInitShape<typeof DeploymentSettingsSchema> {
+  const { processes, gpus, gpuMemoryMib, readyTimeoutMs } = service;
+  const tasks = service.endpoints.filter(({ kind }) => kind === "task");
+  const [retentionMs, ...others] = new Set(tasks.map((task) => task.retentionMs));
+  return {
+    ...(processes !== undefined && { processes }),
+    ...(gpus !== undefined && { gpus }),
+    ...(gpuMemoryMib !== undefined && { gpuMemoryMib }),
+    ...(readyTimeoutMs !== undefined && { readyTimeout: durationFromMs(readyTimeoutMs) }),
+    ...(retentionMs !== undefined &&
+      others.length === 0 && { retention: durationFromMs(retentionMs) }),
   };
 }
 

@@ -414,8 +414,9 @@ export class CellsStorage implements Storage {
     return least(await this.#cells.each((storage) => storage.nextRunAt(asked)));
   }
 
-  describeDatabase(): ReturnType<Storage["describeDatabase"]> {
-    return this.#cells.home.describeDatabase();
+  async describeDatabase(): ReturnType<Storage["describeDatabase"]> {
+    const cells = this.#cells.list.map(({ name, isUp }) => ({ name, up: isUp }));
+    return { ...(await this.#cells.home.describeDatabase()), cells };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

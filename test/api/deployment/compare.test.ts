@@ -17,6 +17,10 @@ const FIRST = {
   files: [file("a.json", "{}"), file("b.json", "{}"), file("service.js", "one")],
   endpoints: [endpoint("ask"), endpoint("say")],
 };
+/** What the code of the last two says of settings, and how long their tasks are kept. */
+const SAID = { gpus: 0.5, gpuMemoryMib: 4_096, readyTimeoutMs: 900_000 };
+const task = (name: string, retentionMs: number) => ({ name, kind: "task", retentionMs });
+
 const SECOND = {
   files: [file("b.json", "{}"), file("c.json", "[]"), file("service.js", "three")],
   endpoints: [endpoint("ask", "Asks."), endpoint("tell")],
@@ -33,8 +37,16 @@ describe.each(DATABASES)("CompareRevisions on $database", ({ open }) => {
     deployment = await newDeployment(platform, company);
     const { organizationId } = company;
     const record = await platform.accounts.findDeployment({ organizationId, name: deployment });
-    for (const { files, endpoints } of [FIRST, SECOND, SECOND]) {
-      const index = JSON.stringify({ service: { name: deployment, endpoints }, files });
+    const third = { ...SECOND, endpoints: [...SECOND.endpoints, task("learn", 60_000)] };
+    const fourth = { ...third, endpoints: [...third.endpoints, task("rest", 1_000)] };
+    for (const { files, endpoints, said } of [
+      { ...FIRST, said: {} },
+      { ...SECOND, said: {} },
+      { ...third, said: { ...SAID, processes: 2 } },
+      { ...fourth, said: SAID },
+    ]) {
+      const service = { name: deployment, endpoints, ...said };
+      const index = JSON.stringify({ service, files });
       const made = await platform.storage.hosting.createRevision({
         ...platform.deed(),
         organizationId,
@@ -85,7 +97,18 @@ describe.each(DATABASES)("CompareRevisions on $database", ({ open }) => {
     expect(body.files[0]).toMatchObject({ path: "a.json", kind: "removed" });
   });
 
-  it.each([[4], [1], [2, 9]])(
+  it("tells what the code says of settings that a deployment leaves to it", async () => {
+    expect((await compare(1, 1)).body.codeSettings).toEqual({ secretNames: [] });
+    const said = { secretNames: [], gpus: 0.5, gpuMemoryMib: 4_096, readyTimeout: "900s" };
+    expect((await compare(3, 3)).body.codeSettings).toEqual({
+      ...said,
+      ...{ processes: 2, retention: "60s" },
+    });
+    // Its tasks are kept for times of their own.
+    expect((await compare(4, 4)).body.codeSettings).toEqual(said);
+  });
+
+  it.each([[5], [1], [2, 9]])(
     "has nothing to say of a revision that is not there: %j, %j",
     async (...pair) => {
       const [revision = 0, base] = pair;

@@ -175,6 +175,11 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.isSound();
     await person.picture("account");
     expect(await page.getByRole("rowheader", { name: /^Node\.js/ }).count()).toBeGreaterThan(1);
+    // The one of this page is first, with when it began; the others are from the same place.
+    const first = page.getByRole("row").nth(1);
+    await first.getByText("This session").waitFor();
+    await first.getByText(/^signed in .* ends in 14 d$/).waitFor();
+    await page.getByText("where you are now").first().waitFor();
     // This one ends elsewhere: in the menu of the account.
     expect(await page.getByRole("button", { name: "Sign out", exact: true }).count()).toBe(0);
     const ends = page.getByRole("button", { name: /^Sign out Node\.js/ });
@@ -340,6 +345,31 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await tabTo(page, "Delete");
     await keyboard.press("Enter");
     await budgets.getByText("A budget bounds what is used").waitFor();
+  });
+
+  it("show an operator the numbers of the platform and what is set, and make an organization", async () => {
+    const person = await open({ email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme/operator");
+    await person.heading("Platform");
+    const numbers = page.getByRole("region", { name: "State of the platform" });
+    await numbers.getByText("1 of 1").waitFor();
+    const set = page.getByRole("region", { name: "Settings that are set" });
+    await set.getByRole("row", { name: /^TESSERA_LOG_LEVEL.* silent$/ }).waitFor();
+    await page.getByText(/^\d+ settings with defaults$/).click();
+    const others = page.getByRole("region", { name: "Settings with defaults" });
+    await others.getByRole("row", { name: /^TESSERA_SESSION_LIFETIME.* 14d$/ }).waitFor();
+    await person.isSoundInAllWindows("operator");
+    await person.press("Create organization");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name", { exact: true }).fill("acme");
+    await dialog.getByLabel("Name", { exact: true }).press("Enter");
+    await dialog.getByText("the name acme is taken").waitFor();
+    await dialog.getByLabel("Name", { exact: true }).fill("globex");
+    await dialog.getByRole("button", { name: "Create" }).click();
+    await page.getByText("Created globex").waitFor();
+    await page.getByRole("link", { name: "globex" }).waitFor();
+    await person.isSound({ answers: [409] });
   });
 
   it("load the sign-in with less than 120 kB on the wire", async () => {

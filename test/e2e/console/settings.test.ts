@@ -45,7 +45,19 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await page.getByLabel("Maximum workers").fill("3");
     await page.getByText("no worker starts anew").waitFor();
     await page.getByLabel("Memory", { exact: true }).fill("640");
-    await page.getByLabel("Variables").fill("MODEL=small\nQUERY=a=b");
+    // The file names no GPUs, and has each task kept for a day.
+    await page.getByPlaceholder("From code: none").first().waitFor();
+    const variables = page.getByRole("group", { name: "Variables" });
+    await variables.getByLabel("Name 1").fill("MODEL");
+    await variables.getByLabel("Value of MODEL").fill("small");
+    await variables.getByLabel("Name 2").fill("MODEL");
+    await page.getByText("MODEL is there twice.").waitFor();
+    expect(await save.isDisabled()).toBe(true);
+    await variables.getByLabel("Name 2").fill("QUERY");
+    await variables.getByLabel("Value of QUERY").fill("a=b");
+    await variables.getByLabel("Name 3").fill("GONE");
+    await variables.getByRole("button", { name: "Remove GONE" }).press("Enter");
+    expect(await variables.getByLabel("Name 3").evaluate((it) => it.matches(":focus"))).toBe(true);
     await page.getByText("Workers are replaced one after another").waitFor();
     await page.getByLabel("Who may call it").selectOption("Protected");
     await page.getByLabel("Network").selectOption("These hosts alone");

@@ -10,6 +10,31 @@ import { ConsoleBrowser } from "./console-browser.ts";
 const skipped = leftOut(chromiumMissing);
 const EMAIL = "ada@example.com";
 
+const GIBIBYTE = 1024 ** 3;
+
+/** A node as it tells of itself, with two GPUs. */
+const machineOf = (index: number) => ({
+  nodeId: `node-${index}`,
+  machine: `node-${index}`,
+  url: `http://10.0.0.${index}:3000`,
+  startedAt: new Date(Date.now() - 3_600_000).toISOString(),
+  heardAt: new Date().toISOString(),
+  facts: {
+    ...{ version: "1.2.3", sandbox: "kernel", workers: 12, maxWorkers: 128, waiting: 0 },
+    ...{ memoryBytes: GIBIBYTE, maxMemoryBytes: 48 * GIBIBYTE },
+    ...{ diskBytes: 500 * GIBIBYTE, freeDiskBytes: 300 * GIBIBYTE },
+    labels: { gpu: "h200", zone: "rack-b" },
+    load: {
+      ...{ processors: 8, busyProcessors: 3.5 },
+      ...{ memoryBytes: 64 * GIBIBYTE, usedMemoryBytes: 60 * GIBIBYTE },
+    },
+    gpus: [
+      { index: 0, name: "NVIDIA H200", dealt: 1, holders: ["acme/away"] },
+      { index: 1, name: "NVIDIA H200", dealt: 0.5, holders: ["acme/away"] },
+    ],
+  },
+});
+
 describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
   let browser: Browser;
   let world: World;
@@ -69,6 +94,26 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     const workers = person.page.getByRole("region", { name: "Workers and their machines" });
     await workers.getByText("node", { exact: true }).waitFor();
     await person.isSoundInAllWindows("workers-near");
+  });
+
+  it("of ten machines are on one screen, each with its load in a line", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    const nodes = Array.from({ length: 10 }, (_, index) => machineOf(index));
+    await page.route("**/ListNodes", (route) => route.fulfill({ json: { nodes } }));
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await person.go("/o/acme/machines");
+    const table = page.getByRole("region", { name: "Machines with their workers" });
+    const last = table.getByRole("row", { name: /^node-9/ });
+    await last.getByText("3.5 of 8", { exact: true }).waitFor();
+    await last.getByText("60 of 64 GiB, full").waitFor();
+    await last.getByText("12 of 128").waitFor();
+    const box = await last.boundingBox();
+    expect((box?.y ?? 800) + (box?.height ?? 0)).toBeLessThanOrEqual(800);
+    // What has each GPU is a click away.
+    await last.getByText("1.5 of 2").click();
+    await last.getByText("0.5 of it: acme/away").waitFor();
+    await person.isSoundInAllWindows("machines");
   });
 
   it("that a launcher starts are shown with what is wanted, and why they do not come", async () => {

@@ -6,6 +6,7 @@ import { CONFIGURATION_PATH, configurationDocument } from "../../../scripts/conf
 import { SERVICE_LIMITS } from "../../../src/config/limits.ts";
 import type { Flags } from "../../../src/config/settings.ts";
 import { readDataConfig, readStartConfig } from "../../../src/config/start.ts";
+import { START_SETTINGS } from "../../../src/config/start-settings.ts";
 import { ConfigError } from "../../../src/config/values.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tessera-config-"));
@@ -25,6 +26,33 @@ function file(content: unknown, mode = 0o600): string {
 const read = (flags: Flags = {}, env: NodeJS.ProcessEnv = {}) => readStartConfig(flags, env);
 
 describe("the configuration of start", () => {
+  it("is shown with what is set, and without secrets", () => {
+    const { shown } = read(
+      { port: "3001", label: ["gpu=h200", "zone=b"] },
+      {
+        DATABASE_URL: "postgres://ada:sesame@db.example/tessera",
+        TESSERA_METRICS_TOKEN: "sesame",
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://ada:sesame@traces.example:4318",
+        TESSERA_HOST: "",
+      },
+    ).config;
+    const of = (name: string) => shown.find((one) => one.name === name);
+    expect(of("TESSERA_PORT")).toEqual({
+      name: "TESSERA_PORT",
+      summary: START_SETTINGS.port.summary,
+      value: "3001",
+      isSet: true,
+      isSecret: false,
+    });
+    expect(of("TESSERA_LABELS")).toMatchObject({ value: "gpu=h200,zone=b", isSet: true });
+    expect(of("TESSERA_HOST")).toMatchObject({ value: "localhost", isSet: false });
+    expect(of("DATABASE_URL")).toMatchObject({ value: "", isSet: true, isSecret: true });
+    expect(of("TESSERA_METRICS_TOKEN")).toMatchObject({ value: "", isSet: true, isSecret: true });
+    expect(of("OTEL_EXPORTER_OTLP_ENDPOINT")?.value).toBe("http://…@traces.example:4318");
+    expect(shown).toHaveLength(Object.keys(START_SETTINGS).length);
+    expect(JSON.stringify(shown)).not.toContain("sesame");
+  });
+
   it("is for a first try on one machine by default", () => {
     const { config, secrets } = read();
     expect(config).toEqual({
@@ -76,6 +104,7 @@ describe("the configuration of start", () => {
         needsSandbox: true,
         uv: undefined,
       },
+      shown: expect.any(Array),
     });
     expect(secrets).toEqual({
       database: resolve(".tessera/tessera.db"),

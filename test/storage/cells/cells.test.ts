@@ -254,6 +254,10 @@ describe("a cell that is away", () => {
       changes.length = 0;
       await server.stop();
       await became("away");
+      expect((await storage.describeDatabase()).cells).toEqual([
+        { name: "a", up: true },
+        { name: "b", up: false },
+      ]);
       expect(await placesOf(storage)).toEqual(new Set([1]));
       await expect(storage.getTask(key(inB))).rejects.toMatchObject(UNAVAILABLE);
       await expect(submit(storage, newTask(newId(2)))).rejects.toMatchObject(UNAVAILABLE);

@@ -95,6 +95,11 @@ class CompareRevisionsResponse:
     """How many files differ."""
     endpoints: list[EndpointChange] = _dc.field(default_factory=list)
     """The endpoints that differ, by name."""
+    code_settings: DeploymentSettings | None = None
+    """What the code of the revision says of settings that a deployment leaves to it: `processes`,
+    `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention` where all its tasks have the
+    same. What it does not say is not set.
+    """
 
 
 @_dc.dataclass(kw_only=True)

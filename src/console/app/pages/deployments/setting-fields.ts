@@ -14,12 +14,16 @@ export interface SettingField {
   readonly label: string;
   readonly hint: string;
   readonly group: "Scale" | "Each worker" | "Where it runs" | "Environment" | "Results";
-  readonly kind: "number" | "text" | "lines" | "choice" | "network";
+  readonly kind: "number" | "text" | "pairs" | "choice" | "network";
   /** The unit of a number, which is written with it. */
   readonly unit?: "MiB";
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
   readonly emptyMeans?: string;
-  /** An example of a value, which an empty field shows. */
+  /** What an empty field means where the code says nothing of it. Default: the code has no say. */
+  readonly uncoded?: string;
+  /** What it means where the deployment has another setting of its GPUs, so that the code has no say. */
+  readonly besideGpus?: string;
+  /** An example of a value, which an empty field shows; of pairs, `NAME=value`. */
   readonly example?: string;
   /** Of a number. */
   readonly min?: number;
@@ -78,7 +82,7 @@ export function readMib(text: string): number {
   return mib;
 }
 
-/** Reads lines of `name=value`. */
+/** Reads lines of `name=value`, as they are pasted from a file. */
 export function readPairs(text: string): Record<string, string> {
   return Object.fromEntries(
     linesOf(text).map((line) => {
@@ -93,10 +97,33 @@ export function readPairs(text: string): Record<string, string> {
   );
 }
 
-const writePairs = (pairs: Readonly<Record<string, string>> = {}): string =>
-  Object.entries(pairs)
-    .map(([name, value]) => `${name}=${value}`)
-    .join("\n");
+/** A name with its value as they are typed, which may be in lines. */
+export type Pair = readonly [name: string, value: string];
+
+/** The text of pairs is JSON, as values have lines and spaces of their own. */
+export const pairsOf = (text: string): readonly Pair[] => JSON.parse(text) as Pair[];
+
+const isEmpty = ([name, value]: Pair): boolean => name.trim() === "" && value === "";
+
+/** Pairs at the end that are empty are left out: they are not there yet, or no longer. */
+export const textOfPairs = (pairs: readonly Pair[]): string =>
+  JSON.stringify(pairs.slice(0, pairs.findLastIndex((pair) => !isEmpty(pair)) + 1));
+
+/** Names with values; throws for a value without a name, and for a name that is there twice. */
+function writePairs(text: string): Record<string, string> {
+  const named = pairsOf(text)
+    .filter((pair) => !isEmpty(pair))
+    .map(([name, value]): Pair => [name.trim(), value]);
+  const names = named.map(([name]) => name);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (names.includes("")) {
+    throw new TextFault("Each value needs a name.");
+  }
+  if (twice !== undefined) {
+    throw new TextFault(`${twice} is there twice.`);
+  }
+  return Object.fromEntries(named);
+}
 
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
@@ -159,7 +186,7 @@ export const ACCESS = {
   allow: "NETWORK_ACCESS_ALLOW",
 } as const satisfies Record<string, NetworkAccessJson>;
 
-/** What an empty field means where the service says it. */
+/** What an empty field means where the service says it, before the value that it says. */
 const FROM_CODE = "From code";
 
 export const SETTING_FIELDS: readonly SettingField[] = [
@@ -214,6 +241,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     label: "Processes",
     hint: "How many a worker may start besides its own.",
     emptyMeans: FROM_CODE,
+    uncoded: `${FROM_CODE}: none`,
     group: "Each worker",
     min: 0,
     replacesWorkers: true,
@@ -224,6 +252,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     label: "GPUs",
     hint: "0.5 is half of a GPU, with that part of its memory.",
     emptyMeans: FROM_CODE,
+    uncoded: `${FROM_CODE}: none`,
+    besideGpus: "As its memory says",
     group: "Each worker",
     min: 0,
     step: 0.01,
@@ -233,7 +263,9 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "gpuMemoryMib",
     path: "gpu_memory_mib",
     label: "Memory of a GPU",
-    emptyMeans: "The whole GPU",
+    emptyMeans: FROM_CODE,
+    uncoded: "The whole GPU",
+    besideGpus: "The whole GPU",
     hint: "Others share the rest, and a worker that uses more is ended.",
     group: "Each worker",
     replacesWorkers: true,
@@ -245,6 +277,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     hint: "A worker that takes longer to load is ended.",
     example: "15 min",
     emptyMeans: FROM_CODE,
+    uncoded: "Platform's default",
     group: "Each worker",
     replacesWorkers: true,
   }),
@@ -268,12 +301,13 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "requires",
     path: "requires",
     label: "Labels of its machines",
-    hint: "Write one on a line, such as gpu=h200, or gpu=* for all values.",
+    hint: "The value * stands for all values.",
+    example: "gpu=h200",
     group: "Where it runs",
-    kind: "lines",
+    kind: "pairs",
     replacesWorkers: true,
-    read: ({ requires }) => writePairs(requires),
-    write: (text) => ({ requires: readPairs(text) }),
+    read: ({ requires = {} }) => textOfPairs(Object.entries(requires)),
+    write: (text) => ({ requires: writePairs(text) }),
   },
   {
     name: "network",
@@ -302,12 +336,13 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "env",
     path: "env",
     label: "Variables",
-    hint: "Write NAME=value, one on a line. Everybody who sees this page reads them: for a key or a password, set a secret.",
+    hint: "Everybody who sees this page reads them: for a key or a password, set a secret. Lines of NAME=value can be pasted.",
+    example: "MODEL=small",
     group: "Environment",
-    kind: "lines",
+    kind: "pairs",
     replacesWorkers: true,
-    read: ({ env }) => writePairs(env),
-    write: (text) => ({ env: readPairs(text) }),
+    read: ({ env = {} }) => textOfPairs(Object.entries(env)),
+    write: (text) => ({ env: writePairs(text) }),
   },
   time({
     name: "retention",
@@ -316,10 +351,30 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     hint: "The time begins at the end of a task.",
     example: "7 d",
     emptyMeans: FROM_CODE,
+    uncoded: "As each task says",
     group: "Results",
     replacesWorkers: false,
   }),
 ];
+
+/**
+ * What an empty field stands for, and how a value is written. `code` is what the code says, undefined
+ * while that is not known; `texts` are those of all fields.
+ */
+export function emptyTextOf(
+  { emptyMeans, uncoded, besideGpus, example, read }: SettingField,
+  code: DeploymentSettingsJson | undefined,
+  { gpus, gpuMemoryMib }: SettingTexts,
+): string {
+  if (besideGpus !== undefined && (gpus || gpuMemoryMib)) {
+    return besideGpus;
+  }
+  if (uncoded !== undefined && code !== undefined) {
+    const said = read(code);
+    return said === "" ? uncoded : `${FROM_CODE}: ${said}`;
+  }
+  return [emptyMeans, example].filter(Boolean).join(", or ");
+}
 
 /** The texts of a form, by the names of the settings. */
 export type SettingTexts = Readonly<Record<string, string>>;

@@ -1,11 +1,12 @@
 /** The settings of a deployment, and their change. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
 import type {
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
+import { comparisonOf } from "../../api/deployments.ts";
 import { isConflict } from "../../api/errors.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
@@ -20,11 +21,14 @@ import { Secrets } from "./secrets.tsx";
 import {
   ACCESS,
   changedFields,
+  emptyTextOf,
   SETTING_FIELDS,
   type SettingField,
   type SettingTexts,
   TextFault,
+  textsOf,
 } from "./setting-fields.ts";
+import { SettingPairs } from "./setting-pairs.tsx";
 import "./settings.css";
 
 const GROUPS = [...new Set(SETTING_FIELDS.map(({ group }) => group))];
@@ -79,6 +83,14 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
   const [callers, setCallers] = useState<boolean>();
   /** The version of what is shown beside the typed texts. */
   const [seenVersion, setSeenVersion] = useState(version);
+  const { targetRevision: revision = 0 } = deployment;
+  const { data: said } = useQuery({
+    ...comparisonOf(organization, name, { revision, base: revision }),
+    enabled: revision > 0,
+  });
+  /** Code that says nothing has an empty message, which JSON leaves out. */
+  const code = said && (said.codeSettings ?? {});
+  const texts = { ...textsOf(settings), ...typed };
   const changed = changedFields(settings, typed);
   const opens = callers !== undefined && callers !== authorization;
   const isDirty = changed.length > 0 || opens;
@@ -157,7 +169,8 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
               <Setting
                 key={field.name}
                 field={field}
-                text={typed[field.name] ?? field.read(settings)}
+                emptyText={emptyTextOf(field, code, texts)}
+                text={texts[field.name] ?? ""}
                 error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
                 onChange={(text) => {
                   seeNow();
@@ -294,59 +307,42 @@ interface SettingProps {
   onChange(text: string): void;
 }
 
-/** What an empty field means, and how a value is written. */
-const placeholderOf = ({ emptyMeans, example }: SettingField): string =>
-  [emptyMeans, example].filter(Boolean).join(", or ");
-
-function Setting({ field, text, error, onChange }: SettingProps) {
+function Setting({ emptyText, ...props }: SettingProps & { readonly emptyText: string }) {
+  const { field, text, error, onChange } = props;
   if (field.kind === "network") {
-    return <Network field={field} text={text} error={error} onChange={onChange} />;
+    return <Network {...props} />;
+  }
+  if (field.kind === "pairs") {
+    return <SettingPairs {...props} form={FORM} />;
   }
   const { label, hint, kind, choices = [], min, step } = field;
   return (
     <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
-      {(control) => {
-        switch (kind) {
-          case "choice":
-            return (
-              <select
-                {...control}
-                form={FORM}
-                value={text}
-                onChange={({ target }) => onChange(target.value)}
-              >
-                {choices.map(([value, words]) => (
-                  <option key={value} value={value}>
-                    {words}
-                  </option>
-                ))}
-              </select>
-            );
-          case "lines":
-            return (
-              <textarea
-                {...control}
-                form={FORM}
-                className="code"
-                rows={2}
-                spellCheck={false}
-                value={text}
-                onChange={({ target }) => onChange(target.value)}
-              />
-            );
-          default:
-            return (
-              <input
-                {...control}
-                form={FORM}
-                {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
-                placeholder={placeholderOf(field)}
-                value={text}
-                onChange={({ target }) => onChange(target.value)}
-              />
-            );
-        }
-      }}
+      {(control) =>
+        kind === "choice" ? (
+          <select
+            {...control}
+            form={FORM}
+            value={text}
+            onChange={({ target }) => onChange(target.value)}
+          >
+            {choices.map(([value, words]) => (
+              <option key={value} value={value}>
+                {words}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <input
+            {...control}
+            form={FORM}
+            {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
+            placeholder={emptyText}
+            value={text}
+            onChange={({ target }) => onChange(target.value)}
+          />
+        )
+      }
     </Field>
   );
 }

@@ -1,37 +1,39 @@
 /** What the table of machines says of one. */
 import { Link } from "@tanstack/react-router";
 import { useOrganization } from "../../api/session.ts";
-import { CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time, Uptime } from "../../ui/time.tsx";
+import { useNow } from "../../ui/use-now.ts";
 import { isBusy, type MachineRow, numbersOf, workersOf } from "./rows.ts";
 
 interface OfMachine {
   readonly of: MachineRow;
 }
 
+/** Its name, with the rest in one line. */
 export function MachineName({ of: { name, node, platform, version, labels, told } }: OfMachine) {
-  const about = [node ? "node" : "joined", platform, version && `Tessera ${version}`];
   const words = Object.entries(labels ?? {}).map((label) => label.join("="));
+  const about = [node ? "node" : "joined", platform, version && `Tessera ${version}`, ...words];
+  const line = [...about, told?.url].filter(Boolean).join(", ");
   return (
     <>
       <bdi>{name || "without a name"}</bdi>
-      <span className="secondary">{about.filter(Boolean).join(", ")}</span>
-      {words.length > 0 && <span className="secondary">{words.join(", ")}</span>}
-      {told?.url && (
-        <span className="secondary">
-          <CopyChip text={told.url} what="the address" />
-        </span>
-      )}
+      <span className="secondary machine-about" title={line}>
+        {line}
+      </span>
     </>
   );
 }
 
+/** Nodes and machines tell of themselves more often than this. */
+const SILENT_MS = 20_000;
+
 export function MachineState({ of: row }: OfMachine) {
-  const { drain, faults = [], isAway, told } = row;
+  const { drain, faults = [], isAway, told, startedAt, heardAt } = row;
+  const nowMs = Math.max(useNow(SILENT_MS), Date.now());
   const { workers, ready } = workersOf(row);
   const { draining: isStopping = false, sandbox = "kernel" } = told?.facts ?? {};
   return (
@@ -46,6 +48,16 @@ export function MachineState({ of: row }: OfMachine) {
         <Status tone={faults.length > 0 ? "bad" : ready === workers ? "good" : "working"}>
           {ready === workers ? "ready" : `${ready} of ${workers} ready`}
         </Status>
+      )}
+      {startedAt !== undefined && drain === undefined && (
+        <span className="secondary">
+          <Uptime since={startedAt} />
+        </span>
+      )}
+      {heardAt !== undefined && nowMs - Date.parse(heardAt) > SILENT_MS && (
+        <span className="secondary">
+          heard <Time at={heardAt} />
+        </span>
       )}
       {drain?.startedAt !== undefined && (
         <span className="secondary">
@@ -62,34 +74,67 @@ export function MachineState({ of: row }: OfMachine) {
   );
 }
 
-/** How much is used of the machine, by all that runs on it; of a node also of what its workers may take. */
-export function Load({ of: { load, told } }: OfMachine) {
-  const { processors, busyProcessors, memoryBytes, usedMemoryBytes } = numbersOf(load ?? {});
-  const { workers = 0, maxWorkers = 0, waiting = 0, ...facts } = told?.facts ?? {};
-  const { diskBytes, freeDiskBytes, memoryBytes: taken, maxMemoryBytes: room } = numbersOf(facts);
-  const inBytes = (name: string, used: number, limit: number, problem: string) =>
-    limit > 0 && (
-      <Share name={name} used={used} limit={limit} problem={problem}>
-        {`${bytes(used)} of ${bytes(limit)}`}
-      </Share>
-    );
+/** How much is used of the processors of a machine, by all that runs on it. */
+export function Processors({ of: { load } }: OfMachine) {
+  const { processors, busyProcessors } = numbersOf(load ?? {});
   return (
-    <div className="machine-shares">
-      {processors > 0 && (
-        <Share name="CPU" used={busyProcessors} limit={processors} problem="all busy">
-          {`${Number(busyProcessors.toFixed(1))} of ${processors}`}
-        </Share>
-      )}
-      {inBytes("Memory", usedMemoryBytes, memoryBytes, "nearly full")}
-      {inBytes("Disk", diskBytes - freeDiskBytes, diskBytes, "nearly full")}
+    processors > 0 && (
+      <Share used={busyProcessors} limit={processors} problem="busy">
+        {`${Number(busyProcessors.toFixed(1))} of ${processors}`}
+      </Share>
+    )
+  );
+}
+
+/** The same of its memory. */
+export function Memory({ of: { load } }: OfMachine) {
+  const { memoryBytes, usedMemoryBytes } = numbersOf(load ?? {});
+  return <Bytes used={usedMemoryBytes} limit={memoryBytes} problem="full" />;
+}
+
+/** The same of the disk with the data of a node. */
+export function Disk({ of: { told } }: OfMachine) {
+  const { diskBytes, freeDiskBytes } = numbersOf(told?.facts ?? {});
+  return <Bytes used={diskBytes - freeDiskBytes} limit={diskBytes} problem="full" />;
+}
+
+/** From this part of their memory on, what the workers of a node use of it is shown as well. */
+const MIN_SHOWN_MEMORY_PART = 0.75;
+
+/** What workers have of the room that a node has for them. */
+export function Room({ of: { told } }: OfMachine) {
+  const { workers = 0, maxWorkers = 0, waiting = 0, ...facts } = told?.facts ?? {};
+  const { memoryBytes, maxMemoryBytes } = numbersOf(facts);
+  return (
+    <>
       {maxWorkers > 0 && (
-        <Share name="Worker slots" used={workers} limit={maxWorkers} problem="nearly all taken">
+        <Share used={workers} limit={maxWorkers} problem="full">
           {`${workers} of ${maxWorkers}`}
         </Share>
       )}
-      {inBytes("Worker memory", taken, room, "nearly all taken")}
+      {memoryBytes > maxMemoryBytes * MIN_SHOWN_MEMORY_PART && (
+        <Bytes used={memoryBytes} limit={maxMemoryBytes} problem="full" />
+      )}
       {waiting > 0 && <Status tone="warning">{`${waiting} wait for room`}</Status>}
-    </div>
+    </>
+  );
+}
+
+interface BytesProps {
+  readonly used: number;
+  readonly limit: number;
+  readonly problem: string;
+}
+
+/** Such as `2.1 of 16 GiB`; nothing of what is not told. */
+function Bytes({ used, limit, problem }: BytesProps) {
+  const [amount = ""] = bytes(used, limit).split(" ");
+  return (
+    limit > 0 && (
+      <Share used={used} limit={limit} problem={problem}>
+        {`${amount} of ${bytes(limit)}`}
+      </Share>
+    )
   );
 }
 
@@ -103,22 +148,22 @@ export function Runs({ of: { runs = [], omittedRuns = 0 } }: OfMachine) {
   return (
     <>
       {runs.slice(0, MAX_SHOWN_RUNS).map(({ deployment = "", workers = 0, calls = 0 }) => (
-        <div key={deployment} className="machine-load">
+        <span key={deployment} className="machine-run">
           <Link to="/o/$organization/deployments/$deployment" params={{ organization, deployment }}>
             {deployment}
-          </Link>
-          <span className="secondary" title={counted(workers, "worker")}>
+          </Link>{" "}
+          <span title={counted(workers, "worker")}>
             × {workers}
             {calls > 0 && `, ${counted(calls, "call")}`}
           </span>
-        </div>
+        </span>
       ))}
-      {left > 0 && <span className="secondary">and {counted(left, "more deployment")}</span>}
+      {left > 0 && <span className="machine-run">and {counted(left, "more deployment")}</span>}
     </>
   );
 }
 
-/** Each GPU of a node with the deployments that have it, or what workers have of GPUs. */
+/** How much workers have of the GPUs of a node, with the deployments that have each; or what workers have of GPUs. */
 export function Gpus({ of: { gpus = [], told } }: OfMachine) {
   if (told?.facts === undefined) {
     return gpus.map((gpu, index) => (
@@ -126,31 +171,31 @@ export function Gpus({ of: { gpus = [], told } }: OfMachine) {
       <div key={`${gpu} ${index}`}>{gpu}</div>
     ));
   }
-  return (told.facts.gpus ?? []).map(
-    ({ index = 0, name, slice, holders = [], dealt, leftOut = "" }) => (
-      <div key={`${index} ${slice}`}>
-        {slice === undefined ? index : `${index}, slice ${slice}`}: {name}
-        <span className="secondary">
-          {holders.length === 0
-            ? "free"
-            : `${dealt === 1 ? "" : `${dealt} of it: `}${holders.join(", ")}`}
-        </span>
-        {leftOut !== "" && <Status tone="warning">{leftOut}</Status>}
-      </div>
-    ),
-  );
-}
-
-/** When it was last heard, and for how long it is up. */
-export function Heard({ of: { heardAt, startedAt } }: OfMachine) {
+  const all = told.facts.gpus ?? [];
+  if (all.length === 0) {
+    return null;
+  }
+  const dealt = Number(all.reduce((sum, gpu) => sum + Number(gpu.dealt ?? 0), 0).toFixed(2));
+  const faulty = all.filter(({ leftOut }) => leftOut).length;
   return (
     <>
-      {heardAt === undefined ? "away" : <Time at={heardAt} />}
-      {startedAt !== undefined && (
-        <span className="secondary whole">
-          <Uptime since={startedAt} />
-        </span>
-      )}
+      <details className="machine-gpus">
+        <summary>
+          <Share used={dealt} limit={all.length}>{`${dealt} of ${all.length}`}</Share>
+        </summary>
+        {all.map(({ index = 0, name, slice, holders = [], dealt: part, leftOut = "" }) => (
+          <div key={`${index} ${slice}`}>
+            {slice === undefined ? index : `${index}, slice ${slice}`}: {name}
+            <span className="secondary">
+              {holders.length === 0
+                ? "free"
+                : `${part === 1 ? "" : `${part} of it: `}${holders.join(", ")}`}
+            </span>
+            {leftOut !== "" && <Status tone="warning">{leftOut}</Status>}
+          </div>
+        ))}
+      </details>
+      {faulty > 0 && <Status tone="warning">{`${faulty} left out`}</Status>}
     </>
   );
 }

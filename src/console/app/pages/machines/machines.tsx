@@ -22,7 +22,7 @@ import { Page } from "../../ui/page.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Share } from "../../ui/share.tsx";
 import { useToast } from "../../ui/toasts.tsx";
-import { Gpus, Heard, Load, MachineName, MachineState, Runs } from "./cells.tsx";
+import { Disk, Gpus, MachineName, MachineState, Memory, Processors, Room, Runs } from "./cells.tsx";
 import { Launches } from "./launches.tsx";
 import { type MachineRow, rowsOf, workersOf } from "./rows.ts";
 import "./machines.css";
@@ -76,7 +76,7 @@ function MachineTable() {
   const mayDrain = ({ node, drainedAs }: MachineRow): boolean =>
     drainedAs !== undefined && (node ? isOperator : isAdmin);
   return (
-    <section aria-labelledby="machines">
+    <section aria-labelledby="machines" className="machines">
       <h2 id="machines">
         {counted(workers, "worker")} on {counted(rows.length, "machine")}
       </h2>
@@ -106,19 +106,19 @@ function MachineTable() {
 function columnsFor(rows: readonly MachineRow[]): readonly Column<MachineRow>[] {
   const where = (has: (row: MachineRow) => boolean, column: Column<MachineRow>) =>
     rows.some(has) ? [column] : [];
-  const hasLoad = ({ load, told }: MachineRow): boolean => (load ?? told?.facts) !== undefined;
+  const hasFacts = ({ told }: MachineRow): boolean => told?.facts !== undefined;
+  const hasLoad = ({ load }: MachineRow): boolean => load !== undefined;
   const hasGpus = ({ gpus = [], told }: MachineRow): boolean =>
     gpus.length > 0 || (told?.facts?.gpus ?? []).length > 0;
   return [
     { name: "Machine", cell: (row) => <MachineName of={row} /> },
     { name: "State", cell: (row) => <MachineState of={row} /> },
-    ...where(hasLoad, {
-      ...{ name: "Load", grows: true, narrow: "unnamed" as const },
-      cell: (row) => <Load of={row} />,
-    }),
+    ...where(hasLoad, { name: "CPU", cell: (row) => <Processors of={row} /> }),
+    ...where(hasLoad, { name: "Memory", cell: (row) => <Memory of={row} /> }),
+    ...where(hasFacts, { name: "Disk", cell: (row) => <Disk of={row} /> }),
+    ...where(hasFacts, { name: "Workers", cell: (row) => <Room of={row} /> }),
     ...where(hasGpus, { name: "GPUs", cell: (row) => <Gpus of={row} /> }),
-    { name: "Runs", cell: (row) => <Runs of={row} /> },
-    { name: "Last heard", cell: (row) => <Heard of={row} /> },
+    { name: "Runs", grows: true, cell: (row) => <Runs of={row} /> },
   ];
 }
 

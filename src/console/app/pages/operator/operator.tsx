@@ -1,37 +1,57 @@
-/** The platform as its operators see it: how it is, its organizations and its database. */
-import { useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+/** The platform as its operators see it: how it is, its organizations, and what is set. */
+import { useQueryClient, useSuspenseInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { OperatedOrganizationJson } from "../../../../../gen/tessera/v1/operator_pb.js";
+import { useState } from "react";
+import type {
+  NodeFactsJson,
+  OperatedOrganizationJson,
+  PlatformSettingJson,
+} from "../../../../../gen/tessera/v1/operator_pb.js";
+import { organizations } from "../../api/clients.ts";
 import { allOrganizations, nodes, platform } from "../../api/operator.ts";
-import { useOrganization, usePerson } from "../../api/session.ts";
-import { ShowMore } from "../../ui/button.tsx";
+import { me, useOrganization, usePerson } from "../../api/session.ts";
+import { Button, ShowMore } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
-import { bytes } from "../../ui/quantity.ts";
+import { bytes, percent } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
-import { Time, Uptime } from "../../ui/time.tsx";
+import { Time } from "../../ui/time.tsx";
+import { useToast } from "../../ui/toasts.tsx";
+import "./operator.css";
 
 export function Operator() {
   const { isOperator } = usePerson();
+  const [isCreating, setCreating] = useState(false);
   return (
     <Page
       title="Platform"
       description={
         isOperator ? <Version /> : "Organizations, version and database of this installation."
       }
+      actions={
+        isOperator && (
+          <Button kind="primary" onClick={() => setCreating(true)}>
+            Create organization
+          </Button>
+        )
+      }
     >
       {isOperator ? (
         <>
           <State />
           <Organizations />
+          <Settings />
         </>
       ) : (
         <OperatorsOnly />
       )}
+      {isCreating && <CreateOrganization onClose={() => setCreating(false)} />}
     </Page>
   );
 }
@@ -41,38 +61,128 @@ function Version() {
   return `Tessera ${version}, ${database.kind} ${database.version}, schema ${database.schemaVersion}`;
 }
 
+/** From this part on, the disk of a node is nearly full. */
+const MIN_FULL_DISK_PART = 0.9;
+
+/** The numbers of the platform, under what is wrong with it. */
 function State() {
   const organization = useOrganization();
   const { database = {} } = useSuspenseQuery(platform).data;
   const { nodes: listed = [] } = useSuspenseQuery(nodes).data;
+  const list = useSuspenseInfiniteQuery(allOrganizations);
+  const known = list.data.pages.flatMap((page) => page.organizations ?? []);
+  /** Of those that are read: where there are more, there is more of everything. */
+  const atLeast = (amount: number): string => `${amount}${list.hasNextPage ? "+" : ""}`;
+  const facts = listed.flatMap((node) => node.facts ?? []);
+  const sum = (of: "workers" | "maxWorkers" | "waiting"): number =>
+    facts.reduce((all, one) => all + (one[of] ?? 0), 0);
   const draining = listed.filter(
-    ({ facts, drain }) => facts?.draining === true || drain !== undefined,
+    (node) => node.facts?.draining === true || node.drain !== undefined,
   ).length;
-  const [oldest] = listed.flatMap(({ startedAt }) => startedAt ?? []).sort();
   const ready = listed.length - draining;
-  const isHealthy = draining === 0 && ready > 0;
+  const waiting = sum("waiting");
+  const { cells = [] } = database;
+  const away = cells.filter(({ up }) => !up).map(({ name }) => name);
+  const isHealthy = draining === 0 && ready > 0 && away.length === 0;
+  const disk = Math.max(0, ...facts.map(usedDisk));
   return (
     <>
       <p className="page-head">
         <Status tone={isHealthy ? "good" : ready > 0 ? "warning" : "bad"}>
           {isHealthy ? "Healthy" : ready > 0 ? "Degraded" : "No node is ready"}
         </Status>
-        <Link to="/o/$organization/machines" params={{ organization }}>
-          {ready} of {counted(listed.length, "node")} ready
-        </Link>
-        {draining > 0 && <span className="secondary">{draining} draining</span>}
+        {draining > 0 && <span className="secondary">{counted(draining, "node")} draining</span>}
+        {away.length > 0 && (
+          <span className="secondary">
+            {counted(away.length, "cell")} away: {away.join(", ")}
+          </span>
+        )}
+        {waiting > 0 && (
+          <span className="secondary">
+            {counted(waiting, "worker")} {waiting === 1 ? "waits" : "wait"} for room
+          </span>
+        )}
       </p>
       <Numbers
         label="State of the platform"
         numbers={[
+          { name: "Organizations", value: atLeast(known.length) },
+          {
+            name: "Deployments",
+            value: atLeast(known.reduce((all, one) => all + (one.deployments ?? 0), 0)),
+          },
+          {
+            name: "Nodes ready",
+            value: (
+              <Link to="/o/$organization/machines" params={{ organization }}>
+                {ready} of {listed.length}
+              </Link>
+            ),
+            tone: draining > 0 ? "warning" : undefined,
+          },
+          ...(cells.length === 0
+            ? []
+            : [{ name: "Cells up", value: `${cells.length - away.length} of ${cells.length}` }]),
+          { name: "Workers", value: sum("workers"), unit: `of ${sum("maxWorkers")}` },
           { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
           {
-            name: "Oldest node",
-            value: oldest === undefined ? "unknown" : <Uptime since={oldest} />,
+            name: listed.length > 1 ? "Fullest disk" : "Disk used",
+            value: percent(disk),
+            tone: disk >= MIN_FULL_DISK_PART ? "bad" : undefined,
           },
         ]}
       />
     </>
+  );
+}
+
+/** Of its disk, from 0 to 1. */
+function usedDisk({ diskBytes, freeDiskBytes }: NodeFactsJson): number {
+  const all = Number(diskBytes ?? 0);
+  return all === 0 ? 0 : 1 - Number(freeDiskBytes ?? 0) / all;
+}
+
+/** The call says who may: admins of an organization, or the operator on the machine alone. */
+function CreateOrganization({ onClose }: { onClose(): void }) {
+  const queryClient = useQueryClient();
+  const toast = useToast();
+  return (
+    <Dialog title="Create organization" onClose={onClose}>
+      <FieldsForm
+        fields={[
+          {
+            name: "name",
+            label: "Name",
+            hint: "Lower case letters, digits and hyphens: it is in the addresses of its deployments, and never changes.",
+            autoComplete: "off",
+            maxLength: 63,
+          },
+          {
+            name: "display_name",
+            label: "Display name",
+            autoComplete: "off",
+            optional: true,
+            maxLength: 100,
+          },
+        ]}
+        submit="Create"
+        send={(values) =>
+          organizations.createOrganization({
+            name: textOf(values, "name"),
+            displayName: textOf(values, "display_name"),
+          })
+        }
+        onDone={({ name = "" }) => {
+          void queryClient.invalidateQueries({ queryKey: me.queryKey });
+          void queryClient.invalidateQueries({ queryKey: allOrganizations.queryKey });
+          toast(`Created ${name}`);
+          onClose();
+        }}
+        onClose={onClose}
+      >
+        <p className="secondary">You become its admin, and invite others.</p>
+      </FieldsForm>
+    </Dialog>
   );
 }
 
@@ -88,13 +198,13 @@ function OperatorsOnly() {
 
 function Organizations() {
   const list = useSuspenseInfiniteQuery(allOrganizations);
-  const organizations = list.data.pages.flatMap((page) => page.organizations ?? []);
+  const listed = list.data.pages.flatMap((page) => page.organizations ?? []);
   return (
     <section aria-labelledby="organizations">
       <h2 id="organizations">Organizations</h2>
       <DataTable
         label="All organizations"
-        items={organizations}
+        items={listed}
         keyOf={({ name = "" }) => name}
         columns={[
           {
@@ -144,6 +254,66 @@ function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
         </span>
       )}
     </>
+  );
+}
+
+/** What is set where the node starts that answers: it is changed there, and read here. */
+function Settings() {
+  const { settings = [] } = useSuspenseQuery(platform).data;
+  const set = settings.filter((one) => one.set);
+  const others = settings.filter((one) => !one.set);
+  return (
+    <section aria-labelledby="settings">
+      <h2 id="settings">Settings</h2>
+      <p className="secondary">
+        What is set where the node that answered was started. It changes there, with the next start.{" "}
+        <a href="/docs/configuration.html">All settings</a>
+      </p>
+      {set.length > 0 && <SettingTable label="Settings that are set" settings={set} />}
+      {others.length > 0 && (
+        <details className="platform-defaults">
+          <summary>{counted(others.length, "setting")} with defaults</summary>
+          <SettingTable label="Settings with defaults" settings={others} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+interface SettingTableProps {
+  readonly label: string;
+  readonly settings: readonly PlatformSettingJson[];
+}
+
+function SettingTable({ label, settings }: SettingTableProps) {
+  return (
+    <DataTable
+      label={label}
+      items={settings}
+      keyOf={({ name = "" }) => name}
+      columns={[
+        {
+          ...{ name: "Setting", grows: true },
+          cell: ({ name, summary }) => (
+            <>
+              <code>{name}</code>
+              <span className="secondary setting-summary">{summary}</span>
+            </>
+          ),
+        },
+        {
+          name: "Value",
+          cell: ({ value, set, secret }) =>
+            secret ? (
+              <span className="secondary">set, not shown</span>
+            ) : set ? (
+              <code>{value}</code>
+            ) : (
+              value
+            ),
+        },
+      ]}
+    />
   );
 }
 

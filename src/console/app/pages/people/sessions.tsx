@@ -22,7 +22,10 @@ export function Sessions() {
   const queryClient = useQueryClient();
   const toast = useToast();
   const list = useSuspenseInfiniteQuery(sessions);
-  const all = list.data.pages.flatMap((page) => page.sessions ?? []);
+  const all = list.data.pages
+    .flatMap((page) => page.sessions ?? [])
+    .sort((one, other) => lastUseMs(other) - lastUseMs(one));
+  const here = all.find(({ current }) => current)?.address;
   const ending = useMutation({
     mutationFn: () => auth.endOtherSessions({}),
     onSuccess: async ({ endedSessions = 0 }) => {
@@ -50,14 +53,17 @@ export function Sessions() {
         keyOf={({ sessionId = "" }) => sessionId}
         columns={[
           { name: "Browser or program", cell: (session) => <Client session={session} /> },
-          {
-            ...{ name: "Signed in", narrow: "left-out" },
-            cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
-          },
           { name: "Last used", cell: lastUse },
           {
-            ...{ name: "Expires", narrow: "left-out" },
-            cell: ({ expiresAt }) => expiresAt !== undefined && <Time at={expiresAt} />,
+            name: "From",
+            cell: ({ address, current = false }) => (
+              <>
+                {placeOf(address)}
+                {!current && address && address === here && (
+                  <span className="secondary">where you are now</span>
+                )}
+              </>
+            ),
           },
         ]}
         actions={(session) => !session.current && <EndSession session={session} />}
@@ -73,14 +79,29 @@ const placeOf = (address: string | undefined): string =>
   address ? placeText(address, location.hostname) : "unknown address";
 
 function Client({ session }: { readonly session: SessionJson }) {
-  const { client, address, current = false } = session;
+  const { client, current = false, createdAt, expiresAt } = session;
   return (
     <>
       {client || UNKNOWN_PROGRAM} {current && <span className="badge accent">This session</span>}
-      <span className="secondary">{placeOf(address)}</span>
+      <span className="secondary">
+        {createdAt !== undefined && (
+          <>
+            signed in <Time at={createdAt} />
+          </>
+        )}
+        {expiresAt !== undefined && (
+          <>
+            , ends <Time at={expiresAt} />
+          </>
+        )}
+      </span>
     </>
   );
 }
+
+/** When it was used last, which is now for that of the page. */
+const lastUseMs = ({ current = false, lastUsedAt, createdAt = "" }: SessionJson): number =>
+  current ? Number.POSITIVE_INFINITY : Date.parse(lastUsedAt ?? createdAt);
 
 function lastUse({ current = false, lastUsedAt }: SessionJson): ReactNode {
   if (current) {

@@ -3,6 +3,7 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { buildArtifact } from "../../../src/artifacts/build.ts";
+import { MAX_PART_BYTES } from "../../../src/artifacts/parts.ts";
 import { Folder } from "../start/platform.ts";
 import { upload, World } from "./world.ts";
 
@@ -32,7 +33,7 @@ it("weights of more than one file may have are deployed, and not again with the 
   await using world = await World.start();
   using folder = new Folder();
   symlinkSync(PACKAGES, join(folder.path, "node_modules"));
-  const weights = randomBytes(300 * MEBIBYTE);
+  const weights = randomBytes(2 * MAX_PART_BYTES + 1_000);
   writeFileSync(join(folder.path, "weights.bin"), weights);
   const build = (version: number) => {
     writeFileSync(join(folder.path, "service.ts"), service(version));

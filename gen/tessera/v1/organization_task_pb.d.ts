@@ -1699,6 +1699,13 @@ export declare type DeploymentTaskStats = Message<"tessera.v1.DeploymentTaskStat
    * @generated from field: int32 failed_calls = 5;
    */
   failedCalls: number;
+
+  /**
+   * The calls by endpoint, sorted by name; endpoints without calls are left out.
+   *
+   * @generated from field: repeated tessera.v1.EndpointCallStats endpoint_calls = 6;
+   */
+  endpointCalls: EndpointCallStats[];
 };
 
 /**
@@ -1742,6 +1749,13 @@ export declare type DeploymentTaskStatsJson = {
    * @generated from field: int32 failed_calls = 5;
    */
   failedCalls?: number;
+
+  /**
+   * The calls by endpoint, sorted by name; endpoints without calls are left out.
+   *
+   * @generated from field: repeated tessera.v1.EndpointCallStats endpoint_calls = 6;
+   */
+  endpointCalls?: EndpointCallStatsJson[];
 };
 
 /**
@@ -1749,6 +1763,88 @@ export declare type DeploymentTaskStatsJson = {
  * Use `create(DeploymentTaskStatsSchema)` to create a new message.
  */
 export declare const DeploymentTaskStatsSchema: GenMessage<DeploymentTaskStats, {jsonType: DeploymentTaskStatsJson}>;
+
+/**
+ * EndpointCallStats has the numbers of the calls of one endpoint.
+ *
+ * @generated from message tessera.v1.EndpointCallStats
+ */
+export declare type EndpointCallStats = Message<"tessera.v1.EndpointCallStats"> & {
+  /**
+   * The endpoint; of a mounted server its route, such as `/items/{number}`, or its
+   * path. Empty: calls of endpoints that do not exist, and the remaining endpoints
+   * together, where a node has counted calls of more than 500 within ten minutes.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * How many calls were answered in the window.
+   *
+   * @generated from field: int32 calls = 2;
+   */
+  calls: number;
+
+  /**
+   * How many of them were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 3;
+   */
+  failedCalls: number;
+
+  /**
+   * Time from the arrival of a call to its answer, or to the end of a stream. Not
+   * set for calls that were counted before a node told endpoints apart.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
+   */
+  callTime?: TaskPercentiles | undefined;
+};
+
+/**
+ * EndpointCallStats has the numbers of the calls of one endpoint.
+ *
+ * @generated from message tessera.v1.EndpointCallStats
+ */
+export declare type EndpointCallStatsJson = {
+  /**
+   * The endpoint; of a mounted server its route, such as `/items/{number}`, or its
+   * path. Empty: calls of endpoints that do not exist, and the remaining endpoints
+   * together, where a node has counted calls of more than 500 within ten minutes.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint?: string;
+
+  /**
+   * How many calls were answered in the window.
+   *
+   * @generated from field: int32 calls = 2;
+   */
+  calls?: number;
+
+  /**
+   * How many of them were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 3;
+   */
+  failedCalls?: number;
+
+  /**
+   * Time from the arrival of a call to its answer, or to the end of a stream. Not
+   * set for calls that were counted before a node told endpoints apart.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
+   */
+  callTime?: TaskPercentilesJson;
+};
+
+/**
+ * Describes the message tessera.v1.EndpointCallStats.
+ * Use `create(EndpointCallStatsSchema)` to create a new message.
+ */
+export declare const EndpointCallStatsSchema: GenMessage<EndpointCallStats, {jsonType: EndpointCallStatsJson}>;
 
 /**
  * EndpointTaskStats has the numbers of one endpoint.
@@ -2102,7 +2198,8 @@ export declare const OrganizationTaskService: GenService<{
   },
   /**
    * GetTaskStats counts the tasks of an organization and says how long they
-   * wait and run: together, by deployment, and by endpoint. It reads counters
+   * wait and run: together, by deployment, and by endpoint. So it does with the
+   * calls of deployments and their endpoints. It reads counters
    * and histograms that are kept, never tasks, so it costs the same with a
    * thousand tasks as with a million. Answers are shared by all who ask, and are
    * up to two seconds old.

@@ -16,7 +16,14 @@ import type { TasksAnswer } from "../../metrics/history/history.ts";
 import type { KeptHistory } from "../../metrics/history/kept.ts";
 import { percentile } from "../../metrics/history/percentile.ts";
 import { settledAt } from "../../metrics/history/range.ts";
-import { NO_TASKS, sumOf, type TaskSums } from "../../metrics/history/task-tally.ts";
+import {
+  type CallSums,
+  NO_CALLS,
+  NO_TASKS,
+  sumOf,
+  sumOfCalls,
+  type TaskSums,
+} from "../../metrics/history/task-tally.ts";
 import type { DeploymentRecord, Organizations } from "../../storage/accounts/organizations.ts";
 import type { QueueState } from "../../storage/queues.ts";
 import type { Storage } from "../../storage/storage.ts";
@@ -76,7 +83,7 @@ export function statsHandlers(
         const states = found.states.get(deploymentId) ?? [];
         const endpoints = endpointsOf(states, tasks.tally.of(deploymentId));
         const calls = tasks.tally.callsOf(deploymentId);
-        return endpoints.length + calls.answered === 0 ? [] : [{ name, endpoints, calls }];
+        return endpoints.length + calls.size === 0 ? [] : [{ name, endpoints, calls }];
       });
       return {
         total: toStats(
@@ -90,8 +97,11 @@ export function statsHandlers(
             endpoint: one.endpoint,
             stats: toStats([one], covered),
           })),
-          calls: calls.answered,
-          failedCalls: calls.failed,
+          ...toCalls([...calls.values()].reduce(sumOfCalls, NO_CALLS)),
+          endpointCalls: Array.from(calls, ([endpoint, sums]) => {
+            const callTime = percentilesOf(sums.counts, METRICS.requestDuration.buckets);
+            return { endpoint, ...toCalls(sums), ...(callTime && { callTime }) };
+          }).sort((one, other) => (one.endpoint < other.endpoint ? -1 : 1)),
         })),
         startTime: timestampFromMs(tasks.fromMs),
         endTime: timestampFromMs(tasks.toMs),
@@ -170,6 +180,8 @@ function toStats(
     ...(runTime && { runTime }),
   };
 }
+
+const toCalls = ({ answered, failed }: CallSums) => ({ calls: answered, failedCalls: failed });
 
 /** Undefined for a histogram without values. */
 function percentilesOf(counts: readonly number[], bounds: readonly number[]) {

@@ -10,15 +10,13 @@
  * A deployment that rests (nothing happened, no worker is up) is stored once as
  * such, and then no more until something happens. There is one row more for each
  * organization, the sum of its deployments, so that a question for all of them
- * costs no more than for one; its tasks are in it by deployment and endpoint, and
- * its calls by deployment.
+ * costs no more than for one; its tasks and its calls are in it by deployment and endpoint.
  */
 import { randomUUID } from "node:crypto";
 import type { HistoryRow, MetricsStorage } from "../../storage/metrics/metrics.ts";
 import type { Metrics } from "../metrics.ts";
 import { Yielder } from "../yielder.ts";
 import { type Interval, IntervalSum, isQuiet, together } from "./interval.ts";
-import type { MeasureName } from "./measures.ts";
 import { HISTORY_INTERVAL_MS, HISTORY_SLACK_MS, LEVELS } from "./range.ts";
 import { Sampler } from "./sampler.ts";
 import { writeInterval } from "./stored.ts";
@@ -134,18 +132,17 @@ export class Recorder implements AsyncDisposable {
     const yielder = new Yielder();
     const organizations = new Map<string, Interval & { readonly tasks: TaskTally }>();
     for (const { organizationId, deploymentId, metrics } of [...this.#options.metrics.measured()]) {
-      const { interval, tasks: byEndpoint } = this.#sampler.sample(metrics, coveredMs);
+      const { interval, ...byEndpoint } = this.#sampler.sample(metrics, coveredMs);
       this.#add({ organizationId, deploymentId }, beganAtMs, interval);
       const others = organizations.get(organizationId);
       const nothing: Interval = { coveredMs, platform: new Map(), custom: [] };
       const tasks = others?.tasks ?? new TaskTally();
-      for (const [endpoint, sums] of byEndpoint) {
+      for (const [endpoint, sums] of byEndpoint.tasks) {
         tasks.add(deploymentId, endpoint, sums);
       }
-      tasks.addCalls(deploymentId, {
-        answered: countIn(interval, "calls"),
-        failed: countIn(interval, "call_errors"),
-      });
+      for (const [endpoint, sums] of byEndpoint.calls) {
+        tasks.addCalls(deploymentId, endpoint, sums);
+      }
       organizations.set(organizationId, { ...together(others ?? nothing, interval), tasks });
       if (yielder.spent(100)) {
         await yielder.rest();
@@ -250,10 +247,4 @@ export class Recorder implements AsyncDisposable {
       throw err;
     }
   }
-}
-
-/** How much a counter increased in an interval. */
-function countIn({ platform }: Interval, name: MeasureName): number {
-  const value = platform.get(name);
-  return typeof value === "number" ? value : 0;
 }

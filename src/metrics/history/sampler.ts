@@ -7,18 +7,27 @@ import { type AnySeries, CounterSeries, GaugeSeries, type SampleSeries } from ".
 import type { DeploymentMetrics } from "../metrics.ts";
 import { CustomRoom, type CustomValue, type Interval, type Measurement, plus } from "./interval.ts";
 import { MEASURE_NAMES, MEASURES, type Measure, type MeasureName } from "./measures.ts";
-import { COUNTED_AS, NO_TASKS, sumOf, type TaskSums } from "./task-tally.ts";
+import {
+  type CallSums,
+  COUNTED_AS,
+  NO_CALLS,
+  NO_TASKS,
+  sumOf,
+  sumOfCalls,
+  type TaskSums,
+} from "./task-tally.ts";
 
 interface Sampled {
   readonly interval: Interval;
   readonly tasks: ReadonlyMap<string, TaskSums>;
+  readonly calls: ReadonlyMap<string, CallSums>;
 }
 
 export class Sampler {
   /** Totals of counters and histograms as they were last; a series that is gone takes its own along. */
   readonly #totals = new WeakMap<AnySeries, Measurement>();
 
-  /** What has changed since the last call for the same deployment; its tasks by endpoint. */
+  /** What has changed since the last call for the same deployment; its tasks and calls by endpoint. */
   sample(metrics: DeploymentMetrics, coveredMs: number): Sampled {
     const increases = new Map<AnySeries, Measurement | undefined>();
     const read = (series: AnySeries): Measurement | undefined => {
@@ -37,7 +46,7 @@ export class Sampler {
       }
     }
     const interval = { coveredMs, platform, ...customOf(metrics, read) };
-    return { interval, tasks: tasksOf(metrics, read) };
+    return { interval, tasks: tasksOf(metrics, read), calls: callsOf(metrics, read) };
   }
 
   #read(series: AnySeries): Measurement | undefined {
@@ -109,6 +118,32 @@ function tasksOf(
     }
   }
   return tasks;
+}
+
+/** What was answered, and how long that took, by endpoint. */
+function callsOf(
+  metrics: DeploymentMetrics,
+  read: (series: AnySeries) => Measurement | undefined,
+): Map<string, CallSums> {
+  const calls = new Map<string, CallSums>();
+  const add = (series: AnySeries, sums: Partial<CallSums>): void => {
+    const endpoint = labelOf(labelsOf(series), "endpoint");
+    calls.set(endpoint, sumOfCalls(calls.get(endpoint) ?? NO_CALLS, { ...NO_CALLS, ...sums }));
+  };
+  for (const series of metrics.seriesOf("requests")) {
+    const value = read(series);
+    if (typeof value === "number") {
+      const isFailed = labelOf(labelsOf(series), "code") !== "ok";
+      add(series, { answered: value, ...(isFailed && { failed: value }) });
+    }
+  }
+  for (const series of metrics.seriesOf("requestDuration")) {
+    const value = read(series);
+    if (value !== undefined && typeof value !== "number") {
+      add(series, { counts: value });
+    }
+  }
+  return calls;
 }
 
 /** Labels that every series of a deployment has, and that of a bucket: they tell no series from another. */

@@ -1,8 +1,8 @@
 /**
- * A tally of tasks by deployment and endpoint (what ended, how long it waited and
- * how long it ran), and of calls by deployment. Nodes keep one for each organization
- * and interval, beside the measures of the organization, so that its statistics are
- * read without reading a row for each deployment, or any task.
+ * A tally by deployment and endpoint: of tasks (what ended, how long it waited and
+ * how long it ran), and of calls (how many, how many failed, how long they took). Nodes
+ * keep one for each organization and interval, beside the measures of the organization,
+ * so that its statistics are read without reading a row for each deployment, or any task.
  */
 
 /** What happened to the tasks of an endpoint. */
@@ -19,7 +19,7 @@ export interface TaskSums {
   readonly runCounts: readonly number[];
 }
 
-/** Endpoints of an organization that are told apart in one interval of one node. */
+/** Endpoints with tasks, and endpoints with calls, of an organization that are told apart in one interval of one node. */
 const MAX_TALLIED_ENDPOINTS = 500;
 
 /** The endpoint of a deployment under which those beyond the limit are summed. */
@@ -45,64 +45,40 @@ export const COUNTED_AS: {
   retried: "retried",
 };
 
-/** The calls of a deployment that were answered. */
-interface CallSums {
+/** The calls of an endpoint that were answered. */
+export interface CallSums {
   readonly answered: number;
   /** Of them, those that were answered with an error. */
   readonly failed: number;
+  /** Buckets of `METRICS.requestDuration`. */
+  readonly counts: readonly number[];
 }
 
-const NO_CALLS: CallSums = { answered: 0, failed: 0 };
+export const NO_CALLS: CallSums = { answered: 0, failed: 0, counts: [] };
 
-/** Sums by deployment (its id) and endpoint. */
-export class TaskTally {
+/** Sums by deployment (its id) and endpoint, of a bounded number of endpoints. */
+class ByEndpoint<Sums> {
   readonly #maxEndpoints: number;
-  readonly #deployments = new Map<string, Map<string, TaskSums>>();
-  readonly #calls = new Map<string, CallSums>();
+  readonly #sumOf: (one: Sums, other: Sums) => Sums;
+  readonly #deployments = new Map<string, Map<string, Sums>>();
   #size = 0;
 
-  constructor(maxEndpoints = MAX_TALLIED_ENDPOINTS) {
+  constructor(maxEndpoints: number, sum: (one: Sums, other: Sums) => Sums) {
     this.#maxEndpoints = maxEndpoints;
+    this.#sumOf = sum;
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
-  /** Endpoints without any task are left out. */
-  add(deploymentId: string, endpoint: string, sums: TaskSums): void {
-    if (isNothing(sums)) {
-      return;
-    }
-    const endpoints = this.#deployments.get(deploymentId) ?? new Map<string, TaskSums>();
+  add(deploymentId: string, endpoint: string, sums: Sums): void {
+    const endpoints = this.#deployments.get(deploymentId) ?? new Map<string, Sums>();
     this.#deployments.set(deploymentId, endpoints);
     const isKnown = endpoints.has(endpoint);
     const key = isKnown || this.#size < this.#maxEndpoints ? endpoint : OTHER_ENDPOINTS;
     const before = endpoints.get(key);
     this.#size += before === undefined ? 1 : 0;
-    endpoints.set(key, before === undefined ? sums : sumOf(before, sums));
+    endpoints.set(key, before === undefined ? sums : this.#sumOf(before, sums));
   }
 
-  addCalls(deploymentId: string, { answered, failed }: CallSums): void {
-    if (answered > 0) {
-      const before = this.callsOf(deploymentId);
-      this.#calls.set(deploymentId, {
-        answered: before.answered + answered,
-        failed: before.failed + failed,
-      });
-    }
-  }
-
-  addAll(other: TaskTally): void {
-    for (const [deploymentId, sums] of other.calls()) {
-      this.addCalls(deploymentId, sums);
-    }
-    for (const [deploymentId, endpoint, sums] of other.entries()) {
-      this.add(deploymentId, endpoint, sums);
-    }
-  }
-
-  *entries(): Generator<readonly [deploymentId: string, endpoint: string, sums: TaskSums]> {
+  *entries(): Generator<readonly [deploymentId: string, endpoint: string, sums: Sums]> {
     for (const [deploymentId, endpoints] of this.#deployments) {
       for (const [endpoint, sums] of endpoints) {
         yield [deploymentId, endpoint, sums];
@@ -110,18 +86,69 @@ export class TaskTally {
     }
   }
 
-  calls(): Iterable<readonly [deploymentId: string, sums: CallSums]> {
-    return this.#calls.entries();
+  of(deploymentId: string): ReadonlyMap<string, Sums> {
+    return this.#deployments.get(deploymentId) ?? new Map();
+  }
+}
+
+/** Sums of tasks and of calls. */
+export class TaskTally {
+  readonly #tasks: ByEndpoint<TaskSums>;
+  readonly #calls: ByEndpoint<CallSums>;
+
+  constructor(maxEndpoints = MAX_TALLIED_ENDPOINTS) {
+    this.#tasks = new ByEndpoint(maxEndpoints, sumOf);
+    this.#calls = new ByEndpoint(maxEndpoints, sumOfCalls);
   }
 
-  callsOf(deploymentId: string): CallSums {
-    return this.#calls.get(deploymentId) ?? NO_CALLS;
+  /** Endpoints without any task are left out. */
+  add(deploymentId: string, endpoint: string, sums: TaskSums): void {
+    if (!isNothing(sums)) {
+      this.#tasks.add(deploymentId, endpoint, sums);
+    }
+  }
+
+  /** Endpoints without any call are left out. */
+  addCalls(deploymentId: string, endpoint: string, sums: CallSums): void {
+    if (sums.answered > 0) {
+      this.#calls.add(deploymentId, endpoint, sums);
+    }
+  }
+
+  addAll(other: TaskTally): void {
+    for (const [deploymentId, endpoint, sums] of other.calls()) {
+      this.addCalls(deploymentId, endpoint, sums);
+    }
+    for (const [deploymentId, endpoint, sums] of other.entries()) {
+      this.add(deploymentId, endpoint, sums);
+    }
+  }
+
+  entries(): Iterable<readonly [deploymentId: string, endpoint: string, sums: TaskSums]> {
+    return this.#tasks.entries();
+  }
+
+  calls(): Iterable<readonly [deploymentId: string, endpoint: string, sums: CallSums]> {
+    return this.#calls.entries();
   }
 
   /** By endpoint; empty for a deployment without tasks. */
   of(deploymentId: string): ReadonlyMap<string, TaskSums> {
-    return this.#deployments.get(deploymentId) ?? new Map();
+    return this.#tasks.of(deploymentId);
   }
+
+  /** By endpoint; those of no endpoint, and of endpoints beyond the limit, under the empty name. */
+  callsOf(deploymentId: string): ReadonlyMap<string, CallSums> {
+    return this.#calls.of(deploymentId);
+  }
+}
+
+export function sumOfCalls(one: CallSums, other: CallSums): CallSums {
+  return {
+    answered: one.answered + other.answered,
+    failed: one.failed + other.failed,
+    counts: addCounts(one.counts, other.counts),
+  };
 }
 
 export function sumOf(one: TaskSums, other: TaskSums): TaskSums {
@@ -149,7 +176,8 @@ function isNothing(sums: TaskSums): boolean {
 
 /**
  * A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. The
- * calls of a deployment follow what ended, in an entry without an endpoint.
+ * calls of an endpoint have an entry of their own, where they follow what ended, and
+ * `[callCounts]` comes last. An earlier version wrote those of a deployment together, without an endpoint.
  */
 type StoredTasks = readonly (readonly [
   deploymentId: string,
@@ -157,6 +185,7 @@ type StoredTasks = readonly (readonly [
   ended: readonly number[],
   queueCounts: readonly number[],
   runCounts: readonly number[],
+  callCounts?: readonly number[],
 ])[];
 
 /** The text of a tally in the database. */
@@ -170,8 +199,9 @@ export function writeTally(tally: TaskTally): string {
       withoutZeros(sums.runCounts),
     ],
   );
-  for (const [deploymentId, { answered, failed }] of tally.calls()) {
-    stored.push([deploymentId, OTHER_ENDPOINTS, [0, 0, 0, 0, answered, failed], [], []]);
+  for (const [deploymentId, endpoint, { answered, failed, counts }] of tally.calls()) {
+    const ended = [0, 0, 0, 0, answered, failed];
+    stored.push([deploymentId, endpoint, ended, [], [], withoutZeros(counts)]);
   }
   return stored.length === 0 ? "" : JSON.stringify(stored);
 }
@@ -179,10 +209,10 @@ export function writeTally(tally: TaskTally): string {
 /** Adds what `writeTally` wrote. */
 export function readTally(text: string, into: TaskTally): void {
   const stored = text === "" ? [] : (JSON.parse(text) as StoredTasks);
-  for (const [deploymentId, endpoint, ended, queueCounts, runCounts] of stored) {
+  for (const [deploymentId, endpoint, ended, queueCounts, runCounts, counts = []] of stored) {
     const [succeeded = 0, failed = 0, cancelled = 0, retried = 0, ...calls] = ended;
     const [answered = 0, failedCalls = 0] = calls;
-    into.addCalls(deploymentId, { answered, failed: failedCalls });
+    into.addCalls(deploymentId, endpoint, { answered, failed: failedCalls, counts });
     const sums = { succeeded, failed, cancelled, retried, queueCounts, runCounts };
     into.add(deploymentId, endpoint, sums);
   }

@@ -112,15 +112,24 @@ describe.each(DATABASES)("statistics of tasks on $database", ({ open }) => {
       for (const code of ["ok", "ok", "internal"]) {
         counted.requestFinished("read", { protocol: "http", seconds: 0.02, code });
       }
+      counted.requestFinished("list", { protocol: "http", seconds: 4, code: "ok" });
       node.deployment(second.deploymentId).taskFinished("work", "success", 1);
     });
     const { body } = await ask();
     expect(body.deployments).toMatchObject([
-      { deployment: first.name, calls: 3, failedCalls: 1 },
+      { deployment: first.name, calls: 4, failedCalls: 1 },
       { deployment: second.name, total: { succeeded: 1 } },
     ]);
     expect(body.deployments[0].endpoints ?? []).toEqual([]);
+    expect(body.deployments[0].endpointCalls).toEqual([
+      { endpoint: "list", calls: 1, callTime: { p50: "3.750s", p95: "4.875s", p99: "4.975s" } },
+      {
+        ...{ endpoint: "read", calls: 3, failedCalls: 1 },
+        callTime: { p50: "0.018s", p95: "0.024s", p99: "0.025s" },
+      },
+    ]);
     expect(body.deployments[1]).not.toHaveProperty("calls");
+    expect(body.deployments[1].endpointCalls ?? []).toEqual([]);
   });
 
   it("are of the window that is asked for", async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { METRICS } from "../../../src/metrics/declarations.ts";
 import { KeptHistory, stretchesOf } from "../../../src/metrics/history/kept.ts";
 import { percentile } from "../../../src/metrics/history/percentile.ts";
-import type { TaskSums } from "../../../src/metrics/history/task-tally.ts";
+import { readTally, type TaskSums, TaskTally } from "../../../src/metrics/history/task-tally.ts";
 import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { DATABASES } from "../../server/rpc/databases.ts";
@@ -57,8 +58,6 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
       digits.taskFinished("evaluate", "failure", 0.3);
       digits.taskFinished("evaluate", "cancelled", undefined);
       digits.taskFinished("evaluate", "returned", 0.3);
-      digits.requestFinished("read", { protocol: "http", seconds: 0.02, code: "ok" });
-      digits.requestFinished("read", { protocol: "http", seconds: 0.02, code: "not_found" });
     }
     other.deployment("letters").taskFinished("read", "success", 1);
     await tick(other);
@@ -73,8 +72,41 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
     expect(found.of("digits").get("evaluate")).toMatchObject({ failed: 4, cancelled: 2 });
     expect(found.of("letters").get("read")?.succeeded).toBe(1);
     expect(found.of("unknown").size).toBe(0);
-    expect(found.callsOf("digits")).toEqual({ answered: 4, failed: 2 });
-    expect(found.callsOf("letters")).toEqual({ answered: 0, failed: 0 });
+  });
+
+  it("have calls beside them, by deployment and endpoint, with how many failed and how long they took", async () => {
+    const { of, node, tick, tally } = begun();
+    const other = new MeasuringNode(metrics, of);
+    for (const each of [node, other]) {
+      const digits = each.deployment("digits");
+      for (const [endpoint, code, protocol] of [
+        ["read", "ok", "http"],
+        ["read", "not_found", "http"],
+        ["read", "ok", "grpc"],
+        ["write", "ok", "http"],
+      ] as const) {
+        digits.requestFinished(endpoint, { protocol, seconds: 0.02, code });
+      }
+    }
+    await tick(other);
+    const { tally: found } = await tally();
+    const calls = found.callsOf("digits");
+    expect([...calls.keys()].sort()).toEqual(["read", "write"]);
+    const { counts = [], ...read } = calls.get("read") ?? {};
+    expect(read).toEqual({ answered: 6, failed: 2 });
+    const { buckets } = METRICS.requestDuration;
+    expect(percentile(0.5, counts, buckets)).toBeCloseTo(0.0175);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(6);
+    expect(calls.get("write")).toMatchObject({ answered: 2, failed: 0 });
+    expect(found.callsOf("letters").size).toBe(0);
+    expect(found.of("digits").size).toBe(0);
+  });
+
+  it("have calls that an earlier version counted by deployment under no name", () => {
+    const tally = new TaskTally();
+    readTally('[["d","",[0,0,0,0,7,2],[],[]],["d","train",[3,0,0,0],[],[]]]', tally);
+    expect([...tally.callsOf("d")]).toEqual([["", { answered: 7, failed: 2, counts: [] }]]);
+    expect([...tally.of("d").keys()]).toEqual(["train"]);
   });
 
   it("are each counted once, whichever resolutions cover the window", async () => {
@@ -130,11 +162,15 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
       const deployment = node.deployment(`d${name}`);
       for (let endpoint = 0; endpoint < 100; endpoint += 1) {
         deployment.taskFinished(`e${endpoint}`, "success", undefined);
+        deployment.requestFinished(`e${endpoint}`, { protocol: "http", seconds: 1, code: "ok" });
       }
     }
     await tick();
     const { tally: found } = await tally();
     expect([...found.of("d5")].map(([name, { succeeded }]) => [name, succeeded])).toEqual([
+      ["", 100],
+    ]);
+    expect([...found.callsOf("d5")].map(([name, { answered }]) => [name, answered])).toEqual([
       ["", 100],
     ]);
     const all = [...found.entries()].reduce((sum, [, , { succeeded }]) => sum + succeeded, 0);

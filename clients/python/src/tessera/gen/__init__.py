@@ -28,6 +28,7 @@ from .organization_task import DeploymentTaskStats
 from .deployment import DeploymentWorker
 from .auth import EndedCredentials
 from .endpoint import Endpoint
+from .organization_task import EndpointCallStats
 from .deployment import EndpointChange
 from .endpoint import EndpointKind
 from .organization_task import EndpointTaskStats
@@ -159,6 +160,7 @@ __all__ = [
     "DeploymentWorker",
     "EndedCredentials",
     "Endpoint",
+    "EndpointCallStats",
     "EndpointChange",
     "EndpointKind",
     "EndpointTaskStats",

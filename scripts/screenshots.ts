@@ -139,6 +139,7 @@ const pages = ({
   ["overview", "/o/acme"],
   ["deployments", "/o/acme/deployments"],
   ["deployment", "/o/acme/deployments/summarizer"],
+  ["failing-deployment", "/o/acme/deployments/forecast"],
   ["deployment-tasks", "/o/acme/deployments/summarizer/tasks"],
   ["task", `/o/acme/deployments/summarizer/tasks/${succeeded}`],
   ["failed-task", `/o/acme/deployments/forecast/tasks/${failed}`],

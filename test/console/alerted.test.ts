@@ -2,9 +2,9 @@ import { expect, it } from "vitest";
 import { withAlerts } from "../../src/console/app/pages/overview/alerted.ts";
 
 const SEEN = [
-  { key: "tasks ocr", isBad: true, cause: "read: no text" },
-  { key: "webhook ocr/app", isBad: false, cause: "no such host" },
-  { key: "webhook tape/app", isBad: false, cause: "no such host" },
+  { keys: ["tasks ocr"], isBad: true, cause: "read: no text" },
+  { keys: ["webhook ocr/app"], isBad: false, cause: "no such host" },
+  { keys: ["webhook tape/app"], isBad: false, cause: "no such host" },
 ];
 
 it("says of what is seen that an alert fires for it, and gives the alert no second row", () => {
@@ -17,8 +17,8 @@ it("says of what is seen that an alert fires for it, and gives the alert no seco
     { rule: "failing", kind: "ALERT_KIND_FAILURES", subject: "deployment tape" },
   ]);
   expect(fired).toEqual([
-    { key: "tasks ocr", isBad: true, cause: "read: no text (alert failing)" },
-    { key: "webhook ocr/app", isBad: true, cause: "no such host (alert hooks)" },
+    { keys: ["tasks ocr"], isBad: true, cause: "read: no text (alert failing)" },
+    { keys: ["webhook ocr/app"], isBad: true, cause: "no such host (alert hooks)" },
     SEEN[2],
   ]);
   expect(left).toEqual([
@@ -34,4 +34,16 @@ it("names each of several alerts that fire for the same", () => {
   const { fired, left } = withAlerts(SEEN, firing);
   expect(fired[0]?.cause).toBe("read: no text (alerts failing, failing-much)");
   expect(left).toEqual([]);
+});
+
+it("names once a rule whose alerts fire for several things that have one row", () => {
+  const together = { keys: ["tasks ocr", "tasks tape"], isBad: false, cause: "no text" };
+  const firing = ["ocr", "tape"].map((name) => {
+    const subject = `deployment ${name}`;
+    return { rule: "failing", kind: "ALERT_KIND_FAILURES", subject } as const;
+  });
+  expect(withAlerts([together], firing)).toEqual({
+    fired: [{ ...together, isBad: true, cause: "no text (alert failing)" }],
+    left: [],
+  });
 });

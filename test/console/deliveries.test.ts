@@ -1,12 +1,6 @@
 import { expect, it } from "vitest";
 import type { WebhookDeliveryJson } from "../../gen/tessera/v1/webhook_pb.js";
-import {
-  answerText,
-  causeOf,
-  isDueLater,
-  isHeld,
-  ruleOf,
-} from "../../src/console/app/api/deliveries.ts";
+import { answerText, causeOf, isHeld, ruleOf } from "../../src/console/app/api/deliveries.ts";
 
 const told = (webhook: string, error: string, time: string): WebhookDeliveryJson => ({
   webhook,
@@ -47,11 +41,4 @@ it("an answer is told by why there was none, or by its status and text", () => {
   expect(answerText({ status: 503, text: "come back later" })).toBe("503 come back later");
   expect(answerText({ status: 503 })).toBe("503");
   expect(answerText({})).toBe("");
-});
-
-it("an attempt that is due within five seconds, or should have been made, has no time to tell", () => {
-  const nowMs = Date.parse("2026-11-29T12:00:00Z");
-  expect(isDueLater("2026-11-29T12:00:06Z", nowMs)).toBe(true);
-  expect(isDueLater("2026-11-29T12:00:04Z", nowMs)).toBe(false);
-  expect(isDueLater("2026-11-29T11:59:00Z", nowMs)).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { duration } from "../../src/console/app/ui/duration.ts";
+import { duration, isDueLater } from "../../src/console/app/ui/duration.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -21,4 +21,11 @@ describe("a duration", () => {
   ])("of %d ms is said in two units at most: %s", (ms, said) => {
     expect(duration(ms)).toBe(said);
   });
+});
+
+it("what is due within five seconds, or should have been, has no time to tell", () => {
+  const nowMs = Date.parse("2026-11-29T12:00:00Z");
+  expect(isDueLater("2026-11-29T12:00:06Z", nowMs)).toBe(true);
+  expect(isDueLater("2026-11-29T12:00:04Z", nowMs)).toBe(false);
+  expect(isDueLater("2026-11-29T11:59:00Z", nowMs)).toBe(false);
 });

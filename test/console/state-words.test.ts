@@ -3,6 +3,7 @@ import type { DeploymentTaskStatsJson } from "../../gen/tessera/v1/organization_
 import {
   endedOf,
   failingIn,
+  hourText,
   stateOf,
   statesText,
   toneOfFailed,
@@ -59,4 +60,15 @@ it("deployments are counted as they are called, those that are not ready by thei
       ["tape", "reel", "off"],
     ),
   ).toBe("1 of 5 deployments ready, 1 failed, 2 failing, 1 stopped");
+});
+
+it("the last hour of a deployment is told by what failed of it, else by how much there was", () => {
+  expect(hourText({ calls: 40, failedCalls: 3, total: { failed: 4, succeeded: 5 } })).toBe(
+    "3 of 40 calls and 4 of 9 tasks failed in the last hour",
+  );
+  expect(hourText({ calls: 40, total: { failed: 1 } })).toBe("1 of 1 task failed in the last hour");
+  expect(hourText({ calls: 1, total: { succeeded: 5 } })).toBe(
+    "1 call and 5 tasks in the last hour, none failed",
+  );
+  expect(hourText({ total: { running: 2 } })).toBe("no calls in the last hour");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isFine, ticksBetween } from "../../src/console/app/pages/metrics/time-ticks.ts";
+import { isFine, ticksBetween } from "../../src/console/app/pages/charts/time-ticks.ts";
 
 const at = (day: number, hour: number, minute = 0, second = 0) =>
   new Date(2026, 10, day, hour, minute, second).getTime() / 1_000;

@@ -191,10 +191,19 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.isSound();
     await person.go(`/o/acme/deployments/echo/metrics?from=1000&to=2000000`);
     await page.getByText("metrics are kept for 7 days").first().waitFor();
+    const hour = page.getByRole("heading", { name: /^Calls and tasks, last (hour|\d+ min)$/ });
+    for (const path of ["/o/acme/deployments/echo", "/o/acme"]) {
+      await person.go(path);
+      await hour.waitFor();
+      await calls.locator("canvas").waitFor();
+      await person.isSound({ answers: [400] });
+    }
+    await person.go("/o/acme/deployments/echo");
+    await page.getByText(/^[1-9]\d* calls? in the last hour, none failed$/).waitFor();
+    const say = page.locator(".endpoint-rows > li").filter({ hasText: "POST /say" });
+    await say.getByText(/^[1-9]\d* calls?none failedp95 \d/).waitFor();
     await person.go("/o/acme");
-    await page.getByRole("heading", { name: /^Calls and tasks, last (hour|\d+ min)$/ }).waitFor();
     await calls.locator("canvas").waitFor();
-    await person.isSound({ answers: [400] });
     await person.picture("overview-charts");
   });
 

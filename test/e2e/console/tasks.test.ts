@@ -483,6 +483,16 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.locator(".page-description").getByText("failing", { exact: true }).waitFor();
     const { searchParams } = new URL(page.url());
     expect(Object.fromEntries(searchParams)).toEqual({ status: "failure", since: "1h" });
+    await page.getByRole("link", { name: "Overview", exact: true }).last().click();
+    await page.getByText(/\d+ of \d+ tasks? failed in the last hour$/).waitFor();
+    const causes = page.getByRole("region", { name: "Why tasks failed" });
+    const cause = causes.getByRole("listitem").filter({ hasText: /tasks? of hiss, the last/ });
+    const endpoints = page.locator(".endpoint-rows > li").filter({ hasText: "/hiss/submit" });
+    await endpoints.getByText(/^[1-9]\d* tasks?100 % failedp95 /).waitFor();
+    await person.isSound();
+    await person.picture("failing-deployment");
+    await cause.getByRole("listitem").first().getByRole("link").click();
+    await person.heading("Task of hiss");
     await person.go("/o/acme/deployments");
     await page.getByText("0 of 1 deployment ready, 1 failing", { exact: true }).waitFor();
     const cells = page.getByRole("row", { name: /^tape/ }).getByRole("cell");

@@ -54,13 +54,6 @@ export const latestAnswerOf = (
       undefined,
     );
 
-/** An attempt that is due sooner is as good as under way. */
-const SOON_MS = 5_000;
-
-/** Whether an attempt is due so late that it is worth saying when. */
-export const isDueLater = (nextAttemptAt: string, nowMs: number): boolean =>
-  Date.parse(nextAttemptAt) > nowMs + SOON_MS;
-
 /** The state of a delivery in a word: one that waits after an attempt is retried. */
 export function deliveryStateOf({ state, attempts = 0 }: WebhookDeliveryJson): string {
   const word = (state ?? WAITING).replace("WEBHOOK_DELIVERY_STATE_", "").toLowerCase();

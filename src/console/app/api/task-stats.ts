@@ -31,6 +31,3 @@ export const statsOf = (
   { deployments = [] }: GetTaskStatsResponseJson,
   name: string | undefined,
 ): DeploymentTaskStatsJson => deployments.find(({ deployment }) => deployment === name) ?? {};
-
-/** Milliseconds of a duration of the API, such as `0.300s`. */
-export const durationMs = (text: string): number => Number.parseFloat(text) * 1_000;

@@ -100,14 +100,18 @@ export const newestQueuedOf = (organization: string, deployment: string) =>
     refetchInterval: REFRESH_MS,
   });
 
-/** The newest tasks of an organization that failed in the last hour, of a page. */
-export const newestFailuresOf = (organization: string) =>
+/** How often the newest failures are asked for again. */
+const FAILURES_REFRESH_MS = 30_000;
+
+/** The newest tasks of an organization, or of one of its deployments, that failed in the last hour, of a page. */
+export const newestFailuresOf = (organization: string, deployment?: string) =>
   queryOptions({
-    queryKey: ["newest-failures", organization],
+    queryKey: ["newest-failures", organization, deployment],
     queryFn: async ({ signal }) => {
       const { tasks = [] } = await organizationTasks.listOrganizationTasks(
         {
           organization,
+          ...(deployment !== undefined && { deployments: [deployment] }),
           statuses: ["TASK_STATUS_FAILURE"],
           createdFrom: new Date(Date.now() - HOUR_MS).toISOString(),
           pageSize: MAX_TASKS_PER_PAGE,
@@ -116,6 +120,7 @@ export const newestFailuresOf = (organization: string) =>
       );
       return tasks;
     },
+    refetchInterval: FAILURES_REFRESH_MS,
   });
 
 /** How many other tasks of the endpoint failed with the same message in the last hour, of a page. */

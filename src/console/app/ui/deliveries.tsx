@@ -11,9 +11,8 @@ import {
 } from "../api/deliveries.ts";
 import { Button, ShowMore } from "./button.tsx";
 import { DataTable } from "./data-table.tsx";
-import { useIsDueLater } from "./sending.tsx";
 import { Status, type Tone } from "./status.tsx";
-import { Time } from "./time.tsx";
+import { Time, useIsDueLater } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
 interface DeliveriesProps {

@@ -26,3 +26,12 @@ function both(amount: number, size: number, [large, small]: readonly [string, st
 export function between(from: string, to: string | undefined, nowMs: number): string {
   return duration((to === undefined ? nowMs : Date.parse(to)) - Date.parse(from));
 }
+
+/** What is due sooner is as good as under way. */
+const SOON_MS = 5_000;
+
+/** Whether something is due so late that it is worth saying when. */
+export const isDueLater = (at: string, nowMs: number): boolean => Date.parse(at) > nowMs + SOON_MS;
+
+/** Milliseconds of a duration of the API, such as `0.300s`. */
+export const durationMs = (text: string): number => Number.parseFloat(text) * 1_000;

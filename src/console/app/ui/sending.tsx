@@ -1,13 +1,12 @@
 /** The state of webhooks and of receivers of alerts, why their deliveries fail, and a new secret. */
 import type { WebhookJson } from "../../../../gen/tessera/v1/webhook_pb.js";
-import { type FoldedAnswer, isDueLater } from "../api/deliveries.ts";
+import type { FoldedAnswer } from "../api/deliveries.ts";
 import { Command } from "./command.tsx";
 import { counted } from "./counted.ts";
 import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 import { Status } from "./status.tsx";
-import { Time } from "./time.tsx";
-import { useNow } from "./use-now.ts";
+import { DueTime, Time } from "./time.tsx";
 import "./sending.css";
 
 interface SendingStateProps {
@@ -34,24 +33,11 @@ export function SendingState({ of: one, isShort = false }: SendingStateProps) {
       <Status tone="bad">failing</Status>
       {pausedUntil !== undefined && !isShort && (
         <span className="secondary">
-          <NextAttempt at={pausedUntil} />
+          next attempt <DueTime at={pausedUntil} />
         </span>
       )}
     </>
   );
-}
-
-/** How often it is checked whether an attempt is due. */
-const DUE_REFRESH_MS = 1_000;
-
-/** Whether an attempt is due so late that it is worth saying when; false without one. */
-export function useIsDueLater(at: string | undefined): boolean {
-  const nowMs = useNow(at === undefined ? undefined : DUE_REFRESH_MS);
-  return at !== undefined && isDueLater(at, Math.max(nowMs, Date.now()));
-}
-
-function NextAttempt({ at }: { readonly at: string }) {
-  return <>next attempt {useIsDueLater(at) ? <Time at={at} /> : "now"}</>;
 }
 
 /** Why deliveries fail, below the address that they are sent to; nothing where they do not. */
@@ -87,7 +73,7 @@ export function WhyFailing({ of: { failures = 0 }, last, next }: WhyFailingProps
         )}
         {next !== undefined && (
           <>
-            ; <NextAttempt at={next} />
+            ; next attempt <DueTime at={next} />
           </>
         )}
       </p>

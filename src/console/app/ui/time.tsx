@@ -1,4 +1,5 @@
 /** A time: relative to now in the page, absolute with its zone on hover and for machines. */
+import { isDueLater } from "./duration.ts";
 import { useNow } from "./use-now.ts";
 
 const UNITS: readonly (readonly [unit: string, seconds: number])[] = [
@@ -37,6 +38,27 @@ export function Time({ at }: TimeProps) {
   return (
     <time dateTime={at} title={moment.format(date)}>
       {relativeTime(date.getTime(), Math.max(nowMs, Date.now()))}
+    </time>
+  );
+}
+
+/** How often it is checked whether something is due, while that is near. */
+const DUE_REFRESH_MS = 1_000;
+
+/** Whether something is due so late that it is worth saying when; false without a time. */
+export function useIsDueLater(at: string | undefined): boolean {
+  const isNear = at !== undefined && !isDueLater(at, Date.now() + 2 * REFRESH_MS);
+  const nowMs = useNow(at === undefined ? undefined : isNear ? DUE_REFRESH_MS : REFRESH_MS);
+  return at !== undefined && isDueLater(at, Math.max(nowMs, Date.now()));
+}
+
+/** When something happens that is to come, such as `in 2 h`: `now` from a moment before it on. */
+export function DueTime({ at }: TimeProps) {
+  const isLater = useIsDueLater(at);
+  const ms = Date.parse(at);
+  return (
+    <time dateTime={at} title={moment.format(ms)}>
+      {isLater ? relativeTime(ms, Date.now()) : "now"}
     </time>
   );
 }

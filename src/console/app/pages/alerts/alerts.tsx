@@ -14,7 +14,7 @@ import { between } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 import { Receivers, Told } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
@@ -245,7 +245,7 @@ function State({ of: one }: { readonly of: AlertRuleJson }) {
       )}
       {silencedUntil !== undefined && (
         <span className="secondary">
-          silenced, ends <Time at={silencedUntil} />
+          silenced, ends <DueTime at={silencedUntil} />
         </span>
       )}
     </>

@@ -1,4 +1,5 @@
-/** The endpoints of a deployment: how each is called, the way to try it, and its pause. */
+/** The endpoints of a deployment: how each is called and did in the last hour, the way to try it, and its pause. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type {
   DeploymentEndpointJson,
@@ -8,11 +9,17 @@ import type {
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
 import { useOrganization } from "../../api/session.ts";
+import { statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { Button } from "../../ui/button.tsx";
+import { counted } from "../../ui/counted.ts";
+import { duration } from "../../ui/duration.ts";
 import { useFinder } from "../../ui/finder.tsx";
+import { percent } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
+import { type EndpointHour, endpointHour } from "./endpoint-hour.ts";
 import { placeOf } from "./place.ts";
+import { toneOfFailed } from "./state-words.ts";
 import { useAct } from "./use-act.ts";
 import "./endpoints.css";
 
@@ -21,6 +28,8 @@ const MAX_SHOWN_ENDPOINTS = 20;
 
 export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   const { endpoints = [], pausedEndpoints = [], settings = {} } = deployment;
+  const { data } = useQuery(taskStatsOf(useOrganization()));
+  const stats = data && statsOf(data, deployment.name);
   const { shown, field, rest } = useFinder(endpoints, {
     noun: "endpoints",
     maxShown: MAX_SHOWN_ENDPOINTS,
@@ -34,7 +43,7 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
   }
   return (
     <section aria-labelledby="endpoints">
-      <h2 id="endpoints">Endpoints</h2>
+      <h2 id="endpoints">Endpoints, last hour</h2>
       {field}
       <ul className="endpoint-rows">
         {shown.map((endpoint) => (
@@ -42,6 +51,7 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
             <EndpointRow
               deployment={deployment}
               endpoint={endpoint}
+              hour={stats && endpointHour(endpoint, stats)}
               paused={pausedEndpoints.find((one) => one.endpoint === endpoint.name)}
               place={
                 placeOf(endpoint) === placeOf(settings) ? "" : placeOf(endpoint) || "any machine"
@@ -70,12 +80,14 @@ export function Endpoints({ of: deployment }: { readonly of: DeploymentJson }) {
 interface EndpointRowProps {
   readonly deployment: DeploymentJson;
   readonly endpoint: DeploymentEndpointJson;
+  /** Undefined until it is known. */
+  readonly hour: EndpointHour | undefined;
   readonly paused: PausedEndpointJson | undefined;
   /** Where it runs, if elsewhere than the rest. */
   readonly place: string;
 }
 
-function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) {
+function EndpointRow({ deployment, endpoint, hour, paused, place }: EndpointRowProps) {
   const organization = useOrganization();
   const { name = "", kind, limitsByKey } = endpoint;
   const limits = limitsByKey ? limitsText(limitsByKey) : "";
@@ -90,6 +102,7 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
       {limits !== "" && <span className="secondary">{limits}</span>}
       {place !== "" && <span className="secondary">runs on {place}</span>}
       {paused && <Paused of={paused} />}
+      {hour && <Hour of={hour} noun={badge === "task" ? "task" : "call"} />}
       <span className="endpoint-actions">
         {badge !== "api" && <PauseButton endpoint={name} isPaused={paused !== undefined} />}
         <Link
@@ -102,6 +115,27 @@ function EndpointRow({ deployment, endpoint, paused, place }: EndpointRowProps) 
         </Link>
       </span>
     </>
+  );
+}
+
+interface HourProps {
+  readonly of: EndpointHour;
+  readonly noun: string;
+}
+
+function Hour({ of: { count, failed, p95Ms }, noun }: HourProps) {
+  if (count === 0) {
+    return <span className="secondary endpoint-hour">{`no ${noun}s`}</span>;
+  }
+  const tone = toneOfFailed(failed, count);
+  return (
+    <span className="secondary endpoint-hour">
+      <span>{counted(count, noun)}</span>
+      <span className={tone && `share-failed ${tone}`}>
+        {failed === 0 ? "none failed" : `${percent(failed / count)} failed`}
+      </span>
+      <span>{p95Ms === undefined ? "" : `p95 ${duration(p95Ms)}`}</span>
+    </span>
   );
 }
 

@@ -6,7 +6,7 @@ import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb
 import { deployments } from "../../api/clients.ts";
 import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import { taskStatsOf } from "../../api/task-stats.ts";
+import { statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployment } from "../../api/use-deployments.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -17,7 +17,7 @@ import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Strip } from "../../ui/strip.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { DeploymentState } from "./state.tsx";
-import { failingIn } from "./state-words.ts";
+import { failingIn, hourText } from "./state-words.ts";
 import "./deployment.css";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment");
@@ -66,7 +66,12 @@ export function DeploymentFrame({
         </Link>
       }
       part={title === "Overview" ? undefined : title.toLowerCase()}
-      description={<DeploymentState deployment={deployment} failing={failing} />}
+      description={
+        <>
+          <DeploymentState deployment={deployment} failing={failing} />
+          {title === "Overview" && <Hour of={name} />}
+        </>
+      }
       actions={
         <>
           {!hasStream && <StreamStatus state={stream} />}
@@ -98,6 +103,12 @@ function useFailing(organization: string): readonly string[] {
   usePrefetchQuery(query);
   const { data = [] } = useQuery({ ...query, select: failingIn, refetchInterval: REFRESH_MS });
   return data;
+}
+
+/** What became of its calls and tasks, behind its state. */
+function Hour({ of: name }: { readonly of: string }) {
+  const { data } = useQuery(taskStatsOf(useOrganization()));
+  return data !== undefined && <span>{hourText(statsOf(data, name))}</span>;
 }
 
 /** In the place of a page whose deployment goes while somebody looks. */

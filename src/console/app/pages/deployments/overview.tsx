@@ -1,26 +1,29 @@
 /** One deployment: how it is doing, where it is called, and how it runs. */
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, lazyRouteComponent } from "@tanstack/react-router";
+import { Suspense } from "react";
 import type {
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
-import { metricsOf } from "../../api/metrics.ts";
+import { loaded } from "../../api/loaded.ts";
 import { useOrganization } from "../../api/session.ts";
-import { durationMs, statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
+import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { newestQueuedOf } from "../../api/tasks.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
-import { duration } from "../../ui/duration.ts";
+import { duration, durationMs } from "../../ui/duration.ts";
 import { highest, numbersOf } from "../../ui/line.ts";
+import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { count, percent, seconds } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
-import { RANGES } from "../../ui/time-range.ts";
+import { hourOf } from "../charts/hour.ts";
 import { whyQueued } from "../tasks/state.tsx";
 import { Endpoints } from "./endpoints.tsx";
+import { Failures } from "./failures.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import { placeOf } from "./place.ts";
 import { endedOf, toneOfFailed } from "./state-words.ts";
@@ -31,6 +34,9 @@ const ACCESS: Readonly<Record<string, string>> = {
   NETWORK_ACCESS_ALLOW: "",
   NETWORK_ACCESS_OPEN: "The internet",
 };
+
+/** With what draws charts, which this page shows without at first. */
+const LastHour = lazyRouteComponent(() => loaded(import("../charts/last-hour.tsx")));
 
 export function DeploymentOverview() {
   return (
@@ -133,15 +139,11 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   );
 }
 
-// How a deployment did in the last hour, in numbers.
-
-const METRICS = ["METRIC_CALL_SECONDS"] as const;
+// How a deployment did in the last hour: in numbers, over time, and why tasks failed.
 
 function Health({ name }: { readonly name: string }) {
   const organization = useOrganization();
-  const { data: measured } = useQuery(
-    metricsOf({ organization, deployment: name, metrics: [...METRICS], range: RANGES["1h"][1] }),
-  );
+  const { data: measured } = useQuery(hourOf({ organization, deployment: name }));
   const { data: stats } = useQuery(taskStatsOf(organization));
   const total = stats ? statsIn(stats, name) : {};
   const { queued = 0, running = 0, failed = 0, oldestQueuedAge } = total;
@@ -199,6 +201,19 @@ function Health({ name }: { readonly name: string }) {
         ]}
       />
       {queued > 0 && <WhyQueued name={name} />}
+      <div className="deployment-hour">
+        {failed > 0 && <Failures name={name} />}
+        <Suspense
+          fallback={
+            <section>
+              <h2>Calls and tasks</h2>
+              <Loading />
+            </section>
+          }
+        >
+          <LastHour organization={organization} deployment={name} />
+        </Suspense>
+      </div>
     </>
   );
 }

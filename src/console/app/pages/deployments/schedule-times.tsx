@@ -1,5 +1,5 @@
 /** The next times of a schedule, by the clock of its zone. */
-import { Time } from "../../ui/time.tsx";
+import { DueTime } from "../../ui/time.tsx";
 import "./schedules.css";
 
 export function ScheduleTimes({
@@ -16,7 +16,7 @@ export function ScheduleTimes({
         <li key={time}>
           <span>{clock.format(new Date(time))}</span>
           <span className="secondary">
-            <Time at={time} />
+            <DueTime at={time} />
           </span>
         </li>
       ))}

@@ -14,7 +14,7 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { wordsOfCron } from "./cron-words.ts";
@@ -225,7 +225,7 @@ function Next({ of: { nextTimes = [], timeZone = "UTC" } }: { readonly of: Sched
         <summary>
           <span className="schedule-at">{clockText(next, timeZone)}</span>
           <span className="secondary schedule-in">
-            <Time at={next} />
+            <DueTime at={next} />
           </span>
         </summary>
         <ScheduleTimes times={nextTimes} zone={timeZone} />

@@ -48,6 +48,25 @@ const isFailing = ({ calls = 0, failedCalls = 0, total = {} }: DeploymentTaskSta
   toneOfFailed(failedCalls, calls) === "bad" ||
   toneOfFailed(total.failed ?? 0, endedOf(total)) === "bad";
 
+/** What became of the calls and tasks of the last hour, such as `4 of 9 tasks failed in the last hour`. */
+export function hourText({
+  calls = 0,
+  failedCalls = 0,
+  total = {},
+}: DeploymentTaskStatsJson): string {
+  const parts = [
+    [failedCalls, calls, "call"],
+    [total.failed ?? 0, endedOf(total), "task"],
+  ] as const;
+  const failed = parts.filter(([bad]) => bad > 0);
+  const all = parts.filter(([, count]) => count > 0).map(([, count, noun]) => counted(count, noun));
+  return failed.length > 0
+    ? `${failed.map(([bad, count, noun]) => `${bad} of ${counted(count, noun)}`).join(" and ")} failed in the last hour`
+    : all.length > 0
+      ? `${all.join(" and ")} in the last hour, none failed`
+      : "no calls in the last hour";
+}
+
 /** The state of a deployment in a word; `failing` are the names of the failing deployments. */
 export function stateOf(
   { name = "", status = "DEPLOYMENT_STATUS_UNSPECIFIED" }: Pick<DeploymentJson, "name" | "status">,

@@ -22,7 +22,7 @@ import { Facts } from "../../ui/facts.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Cause, NewSecret, SendingState, WhyFailing } from "../../ui/sending.tsx";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { useAct } from "./use-act.ts";
@@ -296,7 +296,7 @@ function About({ webhook }: { readonly webhook: WebhookJson }) {
     ...(rotatedUntil !== undefined && {
       "Old secret": (
         <>
-          signs as well, ends <Time at={rotatedUntil} />
+          signs as well, ends <DueTime at={rotatedUntil} />
         </>
       ),
     }),

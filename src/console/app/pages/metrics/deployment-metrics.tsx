@@ -25,12 +25,14 @@ import {
   SINCE_DEPLOY,
   type TimeBounds,
 } from "../../ui/time-range.ts";
+import { Chart } from "../charts/chart.tsx";
+import { Charts } from "../charts/charts.tsx";
 import { DeploymentFrame } from "../deployments/frame.tsx";
-import { Chart } from "./chart.tsx";
-import { CHARTS, Charts, metricsFor } from "./charts.tsx";
 import { type MetricsSearch, namedRange } from "./metrics-search.ts";
 import { type OwnChart, ownCharts } from "./own-lines.ts";
-import type { Mark, Plotted } from "./plot.ts";
+import "./metrics.css";
+import type { Mark, Plotted } from "../charts/plot.ts";
+import { CHARTS, metricsFor } from "../charts/shown.ts";
 
 const route = getRouteApi("/signed-in/o/$organization/deployments/$deployment/metrics");
 

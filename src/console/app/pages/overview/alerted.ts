@@ -4,7 +4,8 @@ import { alertSubjectOf } from "../../api/alert-subject.ts";
 
 /** What an alert may be about. */
 interface Alertable {
-  readonly key: string;
+  /** Those of all that its row is about. */
+  readonly keys: readonly string[];
   readonly isBad: boolean;
   readonly cause: string;
 }
@@ -23,9 +24,10 @@ export function withAlerts<Seen extends Alertable>(
   firing: readonly AlertJson[],
 ): { readonly fired: readonly Seen[]; readonly left: readonly AlertJson[] } {
   const byKey = Map.groupBy(firing, keyOf);
-  const keys = new Set(seen.map(({ key }) => key));
+  const keys = new Set(seen.flatMap((one) => one.keys));
   const fired = seen.map((one) => {
-    const rules = (byKey.get(one.key) ?? []).map(({ rule }) => rule);
+    const about = one.keys.flatMap((key) => byKey.get(key) ?? []);
+    const rules = [...new Set(about.map(({ rule }) => rule))];
     const words = rules.length > 1 ? "alerts" : "alert";
     return rules.length === 0
       ? one

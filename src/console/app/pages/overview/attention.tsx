@@ -14,8 +14,8 @@ export function Attention({ concerns }: { readonly concerns: readonly Concern[] 
   return (
     <>
       <ul className="rows">
-        {concerns.slice(0, MAX_LISTED).map(({ key, name, isBad, what, link, cause, at }) => (
-          <li key={key} className="concern">
+        {concerns.slice(0, MAX_LISTED).map(({ keys, name, isBad, what, link, cause, at }) => (
+          <li key={keys[0]} className="concern">
             <Status tone={isBad ? "bad" : "warning"}>{name}</Status>
             <Link {...link}>{what}</Link>
             {at !== undefined && <Time at={at} />}

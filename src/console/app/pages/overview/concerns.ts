@@ -13,24 +13,25 @@ import { alertsOf } from "../../api/alerts.ts";
 import { answerText } from "../../api/deliveries.ts";
 import { capitalized } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
-import { durationMs } from "../../api/task-stats.ts";
 import { newestFailuresOf } from "../../api/tasks.ts";
 import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
-import { duration } from "../../ui/duration.ts";
+import { duration, durationMs } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
 import { endedOf, toneOfFailed } from "../deployments/state-words.ts";
 import { failureText } from "../tasks/failure-text.ts";
 import { withAlerts } from "./alerted.ts";
+import { type Groupable, grouped } from "./grouped.ts";
 
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
 
-/** How often it is asked what fires and what fails, while somebody looks. */
+/** How often it is asked what fires, while somebody looks. */
 const REFRESH_MS = 30_000;
 
 export interface Concern {
-  readonly key: string;
+  /** Tell it from all others; several where one row is about several things. */
+  readonly keys: readonly string[];
   /** What it is about. */
   readonly name: string;
   readonly isBad: boolean;
@@ -42,6 +43,15 @@ export interface Concern {
   /** When it happened last, or since when it is so. */
   readonly at?: string | undefined;
 }
+
+/** A concern that is one row with others of the same reason. */
+interface Seen extends Concern, Groupable {
+  /** What is said of several, and where they are seen. Default: what is said of one, and where that is. */
+  readonly together?: (count: number) => Pick<Concern, "what" | "link">;
+}
+
+/** What has no others like it. */
+const ALONE = { kind: "", reason: "", count: 1 } as const;
 
 /** Four calls, however many deployments there are. */
 export function useConcerns(
@@ -56,16 +66,16 @@ export function useConcerns(
   const { data: failures = [] } = useQuery({
     ...newestFailuresOf(organization),
     enabled: hasFailures,
-    refetchInterval,
   });
-  const seen = [
+  const seen: readonly Seen[] = [
     ...deployments.flatMap((one) => ofDeployment(organization, one)),
     ...stats.flatMap((one) => ofTasks(organization, one, failures)),
     ...stats.flatMap((one) => ofCalls(organization, one)),
     ...webhooks.map((one) => ofWebhook(organization, one)),
     ...stats.flatMap((one) => ofWaiting(organization, one)),
   ];
-  const { fired, left } = withAlerts(seen, firing);
+  const rows = grouped(seen, (one, count) => ({ ...one, ...one.together?.(count) }));
+  const { fired, left } = withAlerts(rows, firing);
   const concerns = [...left.map((alert) => ofAlert(organization, alert)), ...fired];
   return concerns.toSorted((one, other) => Number(other.isBad) - Number(one.isBad));
 }
@@ -75,7 +85,7 @@ function ofAlert(
   { id = "", rule, subject, text, since }: AlertJson,
 ): Concern {
   return {
-    key: `alert ${id}`,
+    keys: [`alert ${id}`],
     name: subject ?? "",
     isBad: true,
     what: `Alert ${rule} fires`,
@@ -85,15 +95,18 @@ function ofAlert(
   };
 }
 
-function ofDeployment(organization: string, of: DeploymentJson): readonly Concern[] {
+function ofDeployment(organization: string, of: DeploymentJson): readonly Seen[] {
   const { name = "", status, statusReason = "" } = of;
   const isFailed = status === "DEPLOYMENT_STATUS_FAILED";
   if (!isFailed && status !== "DEPLOYMENT_STATUS_DEGRADED") {
     return [];
   }
+  const [reason = ""] = statusReason.split("\n");
   return [
     {
-      key: `deployment ${name}`,
+      keys: [`deployment ${name}`],
+      kind: `deployment ${status}`,
+      count: 1,
       name,
       isBad: isFailed,
       what: isFailed ? "Deployment failed" : "Deployment is degraded",
@@ -101,7 +114,12 @@ function ofDeployment(organization: string, of: DeploymentJson): readonly Concer
         to: "/o/$organization/deployments/$deployment",
         params: { organization, deployment: name },
       }),
-      cause: statusReason.split("\n")[0] ?? "",
+      cause: reason,
+      reason,
+      together: (count) => ({
+        what: `${counted(count, "deployment")} ${isFailed ? "failed" : "are degraded"}`,
+        link: linkOptions({ to: "/o/$organization/deployments", params: { organization } }),
+      }),
     },
   ];
 }
@@ -110,26 +128,36 @@ function ofTasks(
   organization: string,
   { deployment = "", total = {} }: DeploymentTaskStatsJson,
   failures: readonly TaskJson[],
-): readonly Concern[] {
+): readonly Seen[] {
   const { failed = 0 } = total;
   if (failed === 0) {
     return [];
   }
   const newest = failures.find((task) => task.deployment === `${organization}/${deployment}`);
   const { endpoint, failure = {}, finishedAt } = newest ?? {};
+  const reason = newest === undefined ? "" : failureText(failure);
+  const whatOf = (count: number): string => `${counted(count, "task")} failed in the last hour`;
+  const search = { status: "failure", since: "1h" } as const;
   return [
     {
-      key: `tasks ${deployment}`,
+      keys: [`tasks ${deployment}`],
+      kind: "tasks",
+      count: failed,
       name: deployment,
       isBad: toneOfFailed(failed, endedOf(total)) === "bad",
-      what: `${counted(failed, "task")} failed in the last hour`,
+      what: whatOf(failed),
       link: linkOptions({
         to: "/o/$organization/deployments/$deployment/tasks",
         params: { organization, deployment },
-        search: { status: "failure", since: "1h" },
+        search,
       }),
-      cause: newest === undefined ? "" : `${endpoint}: ${failureText(failure)}`,
+      cause: reason === "" ? "" : `${endpoint}: ${reason}`,
+      reason,
       at: finishedAt,
+      together: (count) => ({
+        what: whatOf(count),
+        link: linkOptions({ to: "/o/$organization/tasks", params: { organization }, search }),
+      }),
     },
   ];
 }
@@ -137,14 +165,15 @@ function ofTasks(
 function ofCalls(
   organization: string,
   { deployment = "", calls = 0, failedCalls = 0 }: DeploymentTaskStatsJson,
-): readonly Concern[] {
+): readonly Seen[] {
   if (failedCalls === 0) {
     return [];
   }
   const share = failedCalls / Math.max(calls, 1);
   return [
     {
-      key: `calls ${deployment}`,
+      ...ALONE,
+      keys: [`calls ${deployment}`],
       name: deployment,
       isBad: toneOfFailed(failedCalls, calls) === "bad",
       what: `${counted(failedCalls, "call")} failed in the last hour`,
@@ -161,10 +190,13 @@ function ofCalls(
 function ofWebhook(
   organization: string,
   { deployment = "", webhook = {}, answer = {} }: FailingWebhookJson,
-): Concern {
+): Seen {
   const { name = "", failures = 0, disabled = false, disabledReason = "" } = webhook;
+  const reason = disabled ? disabledReason : answerText(answer);
   return {
-    key: `webhook ${deployment}/${name}`,
+    keys: [`webhook ${deployment}/${name}`],
+    kind: `webhook ${deployment} ${disabled}`,
+    count: 1,
     name: deployment,
     isBad: disabled,
     what: disabled
@@ -174,15 +206,23 @@ function ofWebhook(
       to: "/o/$organization/deployments/$deployment/webhooks/$webhook",
       params: { organization, deployment, webhook: name },
     }),
-    cause: disabled ? disabledReason : answerText(answer),
+    cause: reason,
+    reason,
     at: answer.time,
+    together: (count) => ({
+      what: `${counted(count, "webhook")} are ${disabled ? "disabled" : "failing"}`,
+      link: linkOptions({
+        to: "/o/$organization/deployments/$deployment/webhooks",
+        params: { organization, deployment },
+      }),
+    }),
   };
 }
 
 function ofWaiting(
   organization: string,
   { deployment = "", total = {} }: DeploymentTaskStatsJson,
-): readonly Concern[] {
+): readonly Seen[] {
   const { queued = 0, oldestQueuedAge } = total;
   const waitedMs = oldestQueuedAge === undefined ? 0 : durationMs(oldestQueuedAge);
   if (waitedMs <= LONG_WAIT_MS) {
@@ -190,7 +230,8 @@ function ofWaiting(
   }
   return [
     {
-      key: `waiting ${deployment}`,
+      ...ALONE,
+      keys: [`waiting ${deployment}`],
       name: deployment,
       isBad: false,
       what: `The oldest task has waited for ${duration(waitedMs)}`,

@@ -10,10 +10,10 @@ import type {
 import { messageOf } from "../../api/errors.ts";
 import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
-import { durationMs, statsIn, taskStatsOf } from "../../api/task-stats.ts";
+import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { counted } from "../../ui/counted.ts";
-import { duration } from "../../ui/duration.ts";
+import { duration, durationMs } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
@@ -30,7 +30,7 @@ import "./overview.css";
 const MAX_LISTED = 20;
 
 /** With what draws charts, which other pages do not need. */
-const LastHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
+const LastHour = lazyRouteComponent(() => loaded(import("../charts/last-hour.tsx")));
 
 export function Overview() {
   const name = useOrganization();
@@ -102,7 +102,7 @@ export function Overview() {
             </section>
           }
         >
-          <LastHour />
+          <LastHour organization={name} />
         </Suspense>
       )}
       {deployments.length > 0 && <FirstSteps deployments={deployments} stats={stats} />}

@@ -9,7 +9,7 @@ import { counted } from "../../ui/counted.ts";
 import { between } from "../../ui/duration.ts";
 import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { reasonOf } from "./failure-text.ts";
 import { TaskLog } from "./log.tsx";
 import { AlikeFailures } from "./related.tsx";
@@ -59,7 +59,7 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
         )}
         {retryAt !== undefined && Date.parse(retryAt) > Date.now() && (
           <span>
-            Next attempt <Time at={retryAt} />
+            Next attempt <DueTime at={retryAt} />
           </span>
         )}
       </p>

@@ -7,7 +7,7 @@ import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import { useOrganization } from "../../api/session.ts";
 import { queuedTaskOf, type TaskName } from "../../api/tasks.ts";
 import { between } from "../../ui/duration.ts";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { useIsNarrow } from "../../ui/use-is-narrow.ts";
 import { previewOf } from "./arguments-preview.ts";
 import { failureText } from "./failure-text.ts";
@@ -255,7 +255,7 @@ function Outcome({ task }: { readonly task: TaskJson }) {
   if (isScheduled(task) && runAt !== undefined) {
     return (
       <span className="task-outcome">
-        starts <Time at={runAt} />
+        starts <DueTime at={runAt} />
       </span>
     );
   }

@@ -15,7 +15,7 @@ import { between } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Page } from "../../ui/page.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { DueTime, ExactTime, Time } from "../../ui/time.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
 import { Arguments, CopyAsCurl } from "./arguments.tsx";
@@ -190,13 +190,13 @@ function Waiting({ task }: { readonly task: TaskJson }) {
       <h2 id="waiting">{hasEnded(task) ? "It never started" : "It has not started yet"}</h2>
       {!hasEnded(task) && runAt !== undefined && Date.parse(runAt) > Date.now() && (
         <p>
-          It is scheduled, and starts <Time at={runAt} />.
+          It is scheduled, and starts <DueTime at={runAt} />.
         </p>
       )}
       {why !== "" && <p>{why}</p>}
       {estimatedStart !== undefined && (
         <p className="secondary">
-          Expected to start <Time at={estimatedStart} />.
+          Expected to start <DueTime at={estimatedStart} />.
         </p>
       )}
     </section>

@@ -6,7 +6,7 @@ import { callable, isOrganizations } from "../../api/tokens.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Status } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { DueTime, Time } from "../../ui/time.tsx";
 import { dateText } from "../../ui/time-range.ts";
 
 const DAY_MS = 86_400_000;
@@ -131,7 +131,7 @@ function Expiry({ token: { expiresAt, previousValidUntil } }: TokenProps) {
         ))}
       {previousValidUntil !== undefined && (
         <span className="secondary">
-          former value ends <Time at={previousValidUntil} />
+          former value ends <DueTime at={previousValidUntil} />
         </span>
       )}
     </>

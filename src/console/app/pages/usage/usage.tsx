@@ -17,7 +17,7 @@ import { Page } from "../../ui/page.tsx";
 import { count } from "../../ui/quantity.ts";
 import { save } from "../../ui/save.ts";
 import { Segments } from "../../ui/segments.tsx";
-import { Chart } from "../metrics/chart.tsx";
+import { Chart } from "../charts/chart.tsx";
 import { Budgets } from "./budgets.tsx";
 import { DAYS, readUsageSearch, type UsageSearch } from "./usage-search.ts";
 import {

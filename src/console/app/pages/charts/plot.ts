@@ -6,7 +6,7 @@ import type { Format } from "../../ui/quantity.ts";
 import { secondText, type TimeBounds, tickText, utcDayText } from "../../ui/time-range.ts";
 import { isFine, ticksBetween } from "./time-ticks.ts";
 
-/** The height of a chart without its legend. */
+/** The height of a chart without its legend, unless it is one of few. */
 export const HEIGHT_PX = 180;
 
 /** Steps of an axis of bytes: from one byte to a pebibyte. */
@@ -25,6 +25,10 @@ export interface Plotted {
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
+  /** When measuring began. Default: with the first value of its lines. */
+  readonly sinceS?: number | undefined;
+  /** Default: `HEIGHT_PX`. */
+  readonly heightPx?: number | undefined;
   /** Its axis has steps of powers of two, as sizes in bytes have. */
   readonly binary?: boolean | undefined;
   /** Its times are days of UTC, and each line is a part of a bar per day. */
@@ -168,10 +172,12 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
 }
 
 /** Shades the time before anything was measured, which is no time in which nothing happened: it has no grid. */
-function drawNothing(plot: UPlot): void {
+function drawNothing(plot: UPlot, { sinceS }: Plotted): void {
   const { ctx, bbox, data } = plot;
   const [times, ...lines] = data;
-  const first = times.findIndex((_, index) => lines.some((values) => values[index] != null));
+  const first = times.findIndex((at, index) =>
+    sinceS === undefined ? lines.some((values) => values[index] != null) : at >= sinceS,
+  );
   const width = first < 0 ? 0 : plot.valToPos(times[first] ?? 0, "x", true) - bbox.left;
   if (width < bbox.width * MIN_EMPTY_SHARE) {
     return;
@@ -267,9 +273,10 @@ const bars = UPlot.paths.bars?.({ size: [0.7, 48] }) as UPlot.Series.PathBuilder
 
 function optionsOf(current: () => Plotted, width: number): UPlot.Options {
   const { lines, marks = [], onZoom, isDaily = false, isFitted = false } = current();
+  const { heightPx = HEIGHT_PX } = current();
   return {
     width,
-    height: HEIGHT_PX,
+    height: heightPx,
     padding: [8, isDaily ? LABEL_PX / 4 : 1, 0, 0],
     cursor: {
       points: { size: 6, show: !isDaily },
@@ -278,7 +285,9 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
       sync: { key: CURSOR, filters: { pub: (type) => type !== "mousedown" && type !== "mouseup" } },
     },
     hooks: {
-      drawAxes: isDaily ? [] : [drawNothing, (plot) => drawMarks(plot, marks)],
+      drawAxes: isDaily
+        ? []
+        : [(plot) => drawNothing(plot, current()), (plot) => drawMarks(plot, marks)],
       // The legend has a time while one is pointed at.
       setCursor: [({ root, cursor }) => root.classList.toggle("is-pointed", cursor.idx != null)],
       setSelect: [

@@ -37,6 +37,7 @@ export function Chart(props: ChartProps) {
   const { title, name, detail, note, times, lines: all, format, numbers = [], marks } = props;
   const {
     isDaily,
+    heightPx = HEIGHT_PX,
     empty = "Nothing was measured in this time.",
     zero = "It was 0 all the time.",
   } = props;
@@ -71,7 +72,7 @@ export function Chart(props: ChartProps) {
     );
     nearing.observe(element);
     const resizing = new ResizeObserver(() => {
-      plot.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX });
+      plot.current?.setSize({ width: element.clientWidth, height: heightPx });
     });
     resizing.observe(element);
     return () => {
@@ -80,7 +81,7 @@ export function Chart(props: ChartProps) {
       plot.current?.destroy();
       plot.current = undefined;
     };
-  }, [drawn]);
+  }, [drawn, heightPx]);
   useEffect(
     () => plot.current?.setData(dataOf({ times, lines, isDaily })),
     [times, lines, isDaily],
@@ -114,7 +115,12 @@ export function Chart(props: ChartProps) {
           </p>
         )
       )}
-      <div ref={box} className={isEmpty ? "plot empty-plot" : "plot"} aria-hidden="true" />
+      <div
+        ref={box}
+        className={isEmpty ? "plot empty-plot" : "plot"}
+        style={{ minHeight: heightPx }}
+        aria-hidden="true"
+      />
       {present.length > lines.length && (
         <Button className="chart-all" onClick={() => setAllShown(true)}>
           Show all {present.length}

@@ -1,26 +1,18 @@
 /** The charts of a deployment, or of an organization: what each shows, and in which unit. */
-import { useMemo } from "react";
-import type {
-  MetricSeriesJson,
-  QueryMetricsResponseJson,
-} from "../../../../../gen/tessera/v1/metrics_pb.js";
 import type { AskedMetrics } from "../../api/metrics.ts";
 import {
   type ChartNumber,
   highest,
   type Line,
   latest,
-  numbersOf,
   percentileNumbers,
   totalOf,
 } from "../../ui/line.ts";
 import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
-import { Chart } from "./chart.tsx";
-import { isDrawn, type Plotted } from "./plot.ts";
 
 type Metric = AskedMetrics["metrics"][number];
 
-interface Shown {
+export interface Shown {
   readonly title: string;
   readonly format: Format;
   readonly binary?: true;
@@ -158,9 +150,10 @@ const WORKERS: readonly Shown[] = [
   },
 ];
 
-/** Those of an overview, and all. */
+/** Those of the overview of an organization, those of one of a deployment, and all. */
 export const CHARTS = {
   few: [CALLS[0], CALLS[1], TASKS[0], TASKS[2]].filter((one) => one !== undefined),
+  trend: [CALLS[0], TASKS[0]].filter((one) => one !== undefined),
   all: [...CALLS, ...TASKS, ...WORKERS],
 } as const satisfies Record<string, readonly Shown[]>;
 
@@ -168,68 +161,8 @@ export const CHARTS = {
 export const metricsFor = (charts: readonly Shown[]): Metric[] =>
   charts.flatMap(({ metrics }) => metrics);
 
-interface ChartsProps extends Pick<Plotted, "marks" | "onZoom"> {
-  readonly charts: readonly Shown[];
-  readonly measured: QueryMetricsResponseJson;
-  /** The index of the first time that they show. */
-  readonly first?: number;
-}
-
-export function Charts({ charts, measured, first = 0, ...rest }: ChartsProps) {
-  const drawn = useMemo(() => {
-    const { times: texts = [], series = [], step = "0s" } = measured;
-    const times = texts.slice(first).map(Number);
-    const all = charts.map(({ lines: named, numbers, empty, ...chart }) => {
-      const lines = named.map(([name, statistic, label, colour, dashes = 0]): Line => {
-        const values = valuesOf(series, { name, statistic, points: texts.length }).slice(first);
-        return { name: label, colour, dashes, values };
-      });
-      const values = lines.map((line) => line.values);
-      const shown = numbers(values, Number.parseFloat(step));
-      return { ...chart, times, lines, numbers: shown, empty, zero: empty };
-    });
-    // What says that nothing happened is read last.
-    return all.toSorted(
-      ({ lines: one }, { lines: other }) => Number(isDrawn(other)) - Number(isDrawn(one)),
-    );
-  }, [charts, measured, first]);
-  return (
-    <div className="charts">
-      {drawn.map((chart) => (
-        <Chart key={chart.title} {...chart} {...rest} />
-      ))}
-    </div>
-  );
-}
-
 /** Averages of what can be counted: a half is told, a hundredth is not. */
 const rounded: Format = (value) => count(Math.round(value * 10) / 10);
 
 /** A part of a whole, such as `0.4 %`. */
 const shareOf = (part: number, whole: number): string => percent(part / Math.max(whole, 1));
-
-/** Points that a cut chart has at least. */
-const MIN_POINTS = 12;
-
-/** The first point at which anything was measured: charts that begin with it have no empty beginning. */
-export function firstIn({ series = [] }: QueryMetricsResponseJson): number {
-  const all = series.map(({ values }) => numbersOf(values));
-  const points = Math.max(0, ...all.map((values) => values.length));
-  const firsts = all.map((values) => values.findIndex((value) => value !== null));
-  const first = Math.min(points, ...firsts.filter((at) => at >= 0));
-  return Math.max(0, Math.min(first, points - MIN_POINTS));
-}
-
-function valuesOf(
-  all: readonly MetricSeriesJson[],
-  {
-    name,
-    statistic,
-    points,
-  }: { readonly name: string; readonly statistic: string; readonly points: number },
-): Line["values"] {
-  const found = all.find(
-    (one) => one.name === name && !one.custom && (!statistic || one.statistic === statistic),
-  );
-  return found === undefined ? Array.from({ length: points }, () => null) : numbersOf(found.values);
-}

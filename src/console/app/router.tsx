@@ -18,6 +18,7 @@ import { readLogSearch } from "./pages/deployments/log-search.ts";
 import { readMetricsSearch } from "./pages/metrics/metrics-search.ts";
 import { readAuditSearch } from "./pages/organization/audit-search.ts";
 import { hideCode } from "./pages/people/secret.ts";
+import { readReferenceSearch } from "./pages/reference/reference-search.ts";
 import { rememberList } from "./pages/tasks/last-list.ts";
 import { readSearch } from "./pages/tasks/search.ts";
 import { readUsageSearch } from "./pages/usage/usage-search.ts";
@@ -106,12 +107,30 @@ const device = createRoute({
   path: "/device",
   component: lazyRouteComponent(() => loaded(import("./pages/people/device.tsx")), "Device"),
 });
-/** The reference of the API, for anyone. */
+/** The reference of the API, for anyone: in the shell for who is in an organization. */
 const reference = createRoute({
   getParentRoute: () => root,
   path: "/reference",
-  validateSearch: ({ search }: Record<string, unknown>): { readonly search?: string } =>
-    typeof search === "string" ? { search } : {},
+  validateSearch: readReferenceSearch,
+  beforeLoad: async ({ context: { queryClient }, search, location }) => {
+    const person = await queryClient.ensureQueryData(me).catch((err: unknown) => {
+      if (isSignedOut(err)) {
+        return undefined;
+      }
+      throw err;
+    });
+    const organization = preferredOrganization(person?.organizations ?? []);
+    if (organization !== undefined) {
+      throw redirect({
+        to: "/o/$organization/reference",
+        params: { organization },
+        search,
+        hash: location.hash,
+        replace: true,
+      });
+    }
+    return { person };
+  },
   component: lazyRouteComponent(
     () => loaded(import("./pages/reference/reference.tsx")),
     "Reference",
@@ -297,6 +316,15 @@ const tokenList = createRoute({
   component: lazyRouteComponent(() => loaded(import("./pages/tokens/tokens.tsx")), "Tokens"),
 });
 
+const organizationReference = createRoute({
+  getParentRoute: () => organization,
+  path: "/reference",
+  validateSearch: readReferenceSearch,
+  component: lazyRouteComponent(
+    () => loaded(import("./pages/reference/reference.tsx")),
+    "OrganizationReference",
+  ),
+});
 const accountPage = page(
   "/account",
   lazyRouteComponent(() => loaded(import("./pages/people/account.tsx")), "Account"),
@@ -339,6 +367,7 @@ const routeTree = root.addChildren([
       auditLog,
       operatorPage,
       accountPage,
+      organizationReference,
     ]),
   ]),
 ]);

@@ -91,6 +91,7 @@ export const PAGES: readonly ListedPage[] = [
     open: ({ page }) => page.keyboard.press("?"),
   },
   { path: "/o/acme/account", heading: "Your account" },
+  { path: "/o/acme/reference", heading: "API reference" },
   { path: "/account", heading: "Your account", isPublic: true },
   { path: "/reference#TaskService.GetTask", heading: "API reference", isPublic: true },
   {

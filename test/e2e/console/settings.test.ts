@@ -79,6 +79,28 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await person.picture("deployment-settings");
   });
 
+  it("have the way to their sections beside them, and above them on a phone", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go(PAGE);
+    const list = page.getByRole("navigation", { name: "Sections" });
+    await list.getByRole("link", { name: "Secrets" }).click();
+    await page.waitForURL("**/settings#secrets");
+    await page.getByRole("heading", { name: "Secrets" }).waitFor();
+    const marked = list.locator("[aria-current]");
+    await expect.poll(() => marked.textContent()).toBe("Secrets");
+    await page.evaluate("scrollTo(0, 0)");
+    await expect.poll(() => marked.textContent()).toBe("Callers");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await list.waitFor({ state: "hidden" });
+    await page.getByRole("combobox", { name: "Sections" }).selectOption("History");
+    await page.waitForURL("**/settings#history");
+    await expect
+      .poll(() => page.getByRole("combobox", { name: "Sections" }).inputValue())
+      .toBe("history");
+    await person.isSound();
+  });
+
   it("say beside the field what is wrong with it, and keep what was typed", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

@@ -14,6 +14,7 @@ import { counted } from "../../ui/counted.ts";
 import { Field } from "../../ui/field.tsx";
 import { formMessage, violationOf } from "../../ui/form.ts";
 import { Notice } from "../../ui/notice.tsx";
+import { Sectioned } from "../../ui/sections.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import { History } from "./history.tsx";
@@ -37,6 +38,7 @@ const PROTECTED = "yes";
 const FORM = "settings-form";
 const CALLERS = "Callers";
 const ENVIRONMENT = "Environment";
+const HISTORY = "History";
 
 /** Where a group of settings is in the page. */
 const idOf = (group: string): string => group.toLowerCase().replaceAll(" ", "-");
@@ -55,21 +57,21 @@ export function DeploymentSettings() {
 function SettingsPage({ deployment }: { readonly deployment: DeploymentJson }) {
   const { isAdmin } = usePerson();
   return (
-    <div className="settings-page">
-      <nav className="settings-sections" aria-label="Sections">
-        {[CALLERS, ...GROUPS.flatMap(withSecrets)].map((group) => (
-          <a key={group} href={`#${idOf(group)}`}>
-            {group}
-          </a>
-        ))}
-      </nav>
-      <SettingsForm deployment={deployment} />
-      {isAdmin && (
-        <div className="settings-aside">
-          <History deployment={deployment} />
-        </div>
+    <Sectioned
+      label="Sections"
+      sections={[CALLERS, ...GROUPS.flatMap(withSecrets), ...(isAdmin ? [HISTORY] : [])].map(
+        (label) => ({ id: idOf(label), label }),
       )}
-    </div>
+    >
+      <div className="settings-page">
+        <SettingsForm deployment={deployment} />
+        {isAdmin && (
+          <div className="settings-aside">
+            <History deployment={deployment} />
+          </div>
+        )}
+      </div>
+    </Sectioned>
   );
 }
 

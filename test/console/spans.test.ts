@@ -39,9 +39,9 @@ describe("the timing of a task in words", () => {
 
   it("says what goes on, and what has not begun", () => {
     const attempts = [{ number: 1, startedAt: at(40) }];
-    expect(told({ createdAt: at(0), attempts })).toBe("Queued 40 s · ran 1 min…");
-    expect(told({ createdAt: at(70) })).toBe("Queued 30 s…");
-    expect(told({ createdAt: at(70), runAt: at(160) })).toBe("Scheduled 30 s…");
+    expect(told({ createdAt: at(0), attempts })).toBe("Queued 40 s · running for 1 min");
+    expect(told({ createdAt: at(70) })).toBe("Queued for 30 s");
+    expect(told({ createdAt: at(70), runAt: at(160) })).toBe("Waiting for 30 s");
   });
 });
 

@@ -88,7 +88,9 @@ describe.skipIf(skipped)(`several tasks in the console${skipped}`, () => {
     await person.isSound();
     await person.picture("tasks-selected");
     await person.press("Retry 2");
-    await page.getByRole("dialog").getByRole("button", { name: "Retry 2 tasks" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByRole("listitem").allTextContents()).toEqual(["hiss ", "hiss "]);
+    await dialog.getByRole("button", { name: "Retry 2 tasks" }).click();
     await page.getByText("2 tasks retried").waitFor();
     // They fail as well.
     await page.locator('table[aria-rowcount="6"]').waitFor();

@@ -205,6 +205,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await person.go(`${TASKS}/${label}`);
     await page.getByRole("heading", { name: "Arguments" }).waitFor();
     await page.getByRole("treeitem", { name: "length: 3" }).waitFor();
+    await page.locator(".page-description").getByText("length: 3", { exact: true }).waitFor();
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await person.press("Copy as curl: this call");
     const copied = () => page.evaluate<string>("navigator.clipboard.readText()");

@@ -4,6 +4,8 @@
  * Numbers stay as they are written.
  */
 
+import { counted } from "../../ui/counted.ts";
+
 /** Characters of JSON that are read; a line shows no more. */
 const MAX_READ_CHARACTERS = 1_000;
 
@@ -50,7 +52,7 @@ function textOf(value: Value | undefined): string {
       const shown = firstOf(items.map(textOf));
       // How many there are is known where all are there.
       return !isCut && shown.length < items.length
-        ? `${items.length} items`
+        ? counted(items.length, "item")
         : `[${listed(shown, isCut)}${isCut ? "" : "]"}`;
     }
     case "object": {

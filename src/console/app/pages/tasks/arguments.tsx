@@ -17,6 +17,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { previewOf } from "./arguments-preview.ts";
 import { Content } from "./content.tsx";
 
 /** Longer arguments are no line that anybody copies: the command reads the file that the page saves. */
@@ -60,6 +61,13 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
       ))}
     </>
   );
+}
+
+/** The arguments in a line, as lists have them. */
+export function ArgumentsLine({ name, endpoint }: ArgumentsProps) {
+  const { data, isPending } = useQuery(argumentsOf(name, endpoint));
+  const line = data ? previewOf(data.text) : "";
+  return (isPending || line !== "") && <span className="task-given">{line}</span>;
 }
 
 /** Copies a command that makes the call of the task again; nothing where that is no line to copy. */

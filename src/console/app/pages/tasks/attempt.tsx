@@ -9,13 +9,17 @@ import { counted } from "../../ui/counted.ts";
 import { between } from "../../ui/duration.ts";
 import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
-import { DueTime, Time } from "../../ui/time.tsx";
+import { DueTime, momentText, Time } from "../../ui/time.tsx";
+import { useNow } from "../../ui/use-now.ts";
 import { reasonOf } from "./failure-text.ts";
 import { TaskLog } from "./log.tsx";
 import { AlikeFailures } from "./related.tsx";
 import { alikeText } from "./spans.ts";
 import { hasFrame, innermost, type StackPart, stackIn } from "./stack.ts";
 import type { TaskEvents } from "./use-task-events.ts";
+
+/** How often it is said for how long an attempt runs. */
+const REFRESH_MS = 1_000;
 
 /** A stack that is written a moment after the end of its attempt. */
 const MAX_STACK_DELAY_MS = 5_000;
@@ -41,7 +45,13 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
         <h2 id="attempt">Attempt {number}</h2>
         <Status tone={tone}>{word}</Status>
         <span className="secondary">
-          {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
+          {word === "running" ? (
+            <RunningFor since={startedAt} />
+          ) : (
+            <>
+              {between(startedAt, endedAt, Date.now())}, started <Time at={startedAt} />
+            </>
+          )}
         </span>
       </div>
       {failure !== undefined && <Failure attempt={attempt} task={task} name={name} />}
@@ -65,6 +75,16 @@ export function Attempt({ attempt, task, name, events }: AttemptProps) {
       </p>
       <TaskLog events={{ lines, state: events.state }} />
     </section>
+  );
+}
+
+/** Alone, so that the rest of the page is not drawn each second. */
+function RunningFor({ since }: { readonly since: string }) {
+  const nowMs = Math.max(useNow(REFRESH_MS), Date.now());
+  return (
+    <span title={`Started ${momentText(Date.parse(since))}`}>
+      for {between(since, undefined, nowMs)}
+    </span>
   );
 }
 

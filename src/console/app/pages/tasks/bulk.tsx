@@ -5,6 +5,7 @@ import type {
   CountTasksResponseJson,
   StateCountJson,
 } from "../../../../../gen/tessera/v1/organization_task_pb.js";
+import type { TaskJson } from "../../../../../gen/tessera/v1/task_pb.js";
 import {
   admits,
   admitsFilter,
@@ -22,8 +23,12 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { previewOf } from "./arguments-preview.ts";
 import type { TaskSelection } from "./selection.ts";
 import { SCHEDULED, type ShownState, STATES } from "./state.tsx";
+
+/** Tasks that are named before something is done with them. */
+const MAX_NAMED_TASKS = 5;
 
 const VERBS: readonly BulkVerb[] = ["cancel", "retry", "delete"];
 
@@ -147,8 +152,25 @@ function AskSelected({
       onDone={selection.clear}
       onClose={onClose}
     >
+      <Named tasks={tasks} />
       <p>{consequence(verb, true)}</p>
     </Confirm>
+  );
+}
+
+/** The first of the tasks that somebody is asked about, each in a line: their endpoint, and what it was called with. */
+function Named({ tasks }: { readonly tasks: readonly TaskJson[] }) {
+  return (
+    <ul className="bulk-tasks">
+      {tasks.slice(0, MAX_NAMED_TASKS).map(({ taskId, endpoint, argumentsPreview = "" }) => (
+        <li key={taskId}>
+          {endpoint} <span className="secondary">{previewOf(argumentsPreview)}</span>
+        </li>
+      ))}
+      {tasks.length > MAX_NAMED_TASKS && (
+        <li className="secondary">and {tasks.length - MAX_NAMED_TASKS} more</li>
+      )}
+    </ul>
   );
 }
 

@@ -208,10 +208,7 @@ function Value({ value, isOpen }: { readonly value: unknown; readonly isOpen: bo
     <>
       <span className="json-string">{JSON.stringify(shown)}</span>
       {shown.length < value.length && (
-        <span className="secondary">
-          {" "}
-          … {counted(value.length.toLocaleString("en"), "character")}
-        </span>
+        <span className="secondary"> … {counted(value.length, "character")}</span>
       )}
     </>
   );
@@ -275,7 +272,7 @@ function Table({ table, label }: { readonly table: JsonTable; readonly label: st
             Show {Math.min(MAX_MEMBERS, rows.length - shown)} more
           </Button>
           <span className="secondary">
-            {shown.toLocaleString("en")} of {counted(rows.length.toLocaleString("en"), "row")}
+            {shown.toLocaleString("en")} of {counted(rows.length, "row")}
           </span>
         </p>
       )}

@@ -87,22 +87,23 @@ export function spansOf(task: TaskJson, nowMs: number): readonly Span[] {
   return spans;
 }
 
-/** What a task did in a span, by its kind. */
-const DID: Readonly<Record<Span["kind"], string>> = {
-  scheduled: "scheduled",
-  queued: "queued",
-  attempt: "ran",
-  pause: "backoff",
-  "left-out": "not kept",
+/** What a task did in a span by its kind, and what it does in one that goes on. */
+const DID: Readonly<Record<Span["kind"], readonly [did: string, does: string]>> = {
+  scheduled: ["scheduled", "waiting for"],
+  queued: ["queued", "queued for"],
+  attempt: ["ran", "running for"],
+  pause: ["backoff", "in backoff for"],
+  "left-out": ["not kept", "not kept"],
 };
 
-/** Such as `Queued 2 s · ran 312 ms in 2 attempts · backoff 1 s`: the sum of each kind of span, with `…` where one goes on. */
+/** Such as `Queued 2 s · ran 312 ms in 2 attempts · backoff 1 s`, or `running for 34 s`: the sum of each kind of span. */
 export function timingText(spans: readonly Span[]): string {
   const sums = [...Map.groupBy(spans, ({ kind }) => kind)].map(([kind, of]) => {
     const ms = of.reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0);
-    const goesOn = of.some(({ isOpen }) => isOpen) ? "…" : "";
+    const [did, does] = DID[kind];
+    const words = of.some(({ isOpen }) => isOpen) ? does : did;
     const times = kind === "attempt" && of.length > 1 ? ` in ${counted(of.length, "attempt")}` : "";
-    return `${DID[kind]} ${duration(ms)}${goesOn}${times}`;
+    return `${words} ${duration(ms)}${times}`;
   });
   return capitalized(sums.join(" · "));
 }

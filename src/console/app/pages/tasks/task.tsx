@@ -18,7 +18,7 @@ import { Page } from "../../ui/page.tsx";
 import { DueTime, ExactTime, Time } from "../../ui/time.tsx";
 import { useFollowing } from "../../ui/use-following.ts";
 import { TaskActions } from "./actions.tsx";
-import { Arguments, CopyAsCurl } from "./arguments.tsx";
+import { Arguments, ArgumentsLine, CopyAsCurl } from "./arguments.tsx";
 import { Attempt } from "./attempt.tsx";
 import { Content, extensionOf } from "./content.tsx";
 import { reasonOf } from "./failure-text.ts";
@@ -79,7 +79,7 @@ function TaskView({ name }: { readonly name: TaskName }) {
     <Page
       title={`Task of ${task.endpoint}`}
       crumbs={<Crumbs name={name} />}
-      description={<About task={task} />}
+      description={<About task={task} name={name} />}
       actions={
         <>
           <CopyAsCurl name={name} endpoint={task.endpoint ?? ""} />
@@ -152,8 +152,8 @@ function Crumbs({ name: { organization, deployment } }: { readonly name: TaskNam
   );
 }
 
-/** What the task is and how far it has come, in a line. */
-function About({ task }: { readonly task: TaskJson }) {
+/** How far the task has come, in a line, and what it was called with, in another. */
+function About({ task, name }: { readonly task: TaskJson; readonly name: TaskName }) {
   const { createdAt = "", finishedAt, attempt = 0 } = task;
   return (
     <span className="task-about">
@@ -163,6 +163,7 @@ function About({ task }: { readonly task: TaskJson }) {
       <span>
         submitted <Time at={createdAt} />
       </span>
+      <ArgumentsLine name={name} endpoint={task.endpoint ?? ""} />
     </span>
   );
 }

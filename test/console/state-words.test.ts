@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { DeploymentJson } from "../../gen/tessera/v1/deployment_pb.js";
 import type { DeploymentTaskStatsJson } from "../../gen/tessera/v1/organization_task_pb.js";
 import {
   endedOf,
@@ -7,6 +8,7 @@ import {
   stateOf,
   statesText,
   toneOfFailed,
+  worstFirst,
 } from "../../src/console/app/pages/deployments/state-words.ts";
 
 const areFailing = (stats: DeploymentTaskStatsJson): readonly string[] =>
@@ -71,4 +73,19 @@ it("the last hour of a deployment is told by what failed of it, else by how much
     "1 call and 5 tasks in the last hour, none failed",
   );
   expect(hourText({ total: { running: 2 } })).toBe("no calls in the last hour");
+});
+
+it("the deployments in which something is wrong are first, the worst before others, and all else stays", () => {
+  const of = (name: string, state: string) =>
+    ({ name, status: `DEPLOYMENT_STATUS_${state}` }) as DeploymentJson;
+  const deployments = [
+    of("a", "READY"),
+    of("b", "DEGRADED"),
+    of("c", "STOPPED"),
+    of("d", "READY"),
+    of("e", "FAILED"),
+    of("f", "DEGRADED"),
+  ];
+  const names = worstFirst(deployments, ["d"]).map(({ name }) => name);
+  expect(names).toEqual(["e", "d", "b", "f", "a", "c"]);
 });

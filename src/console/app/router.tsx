@@ -24,6 +24,7 @@ import { readSearch } from "./pages/tasks/search.ts";
 import { readUsageSearch } from "./pages/usage/usage-search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
+import { readOpen } from "./ui/open-row.ts";
 
 interface Context {
   readonly queryClient: QueryClient;
@@ -155,6 +156,7 @@ const home = createRoute({
 const organization = createRoute({
   getParentRoute: () => signedIn,
   path: "/o/$organization",
+  validateSearch: readOpen,
   beforeLoad: ({ params }) => rememberOrganization(params.organization),
   component: lazyRouteComponent(() => loaded(import("./shell/shell.tsx")), "Shell"),
 });

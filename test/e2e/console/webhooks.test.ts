@@ -70,6 +70,11 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
       .evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().right)));
     expect(ends.length).toBeGreaterThan(4);
     expect(new Set(ends).size).toBe(1);
+    // No column is so wide that its row cannot be followed.
+    const widths = await page
+      .locator(".data-table td")
+      .evaluateAll((all) => all.map((one) => one.getBoundingClientRect().width));
+    expect(Math.max(...widths)).toBeLessThan(800);
     await page.setViewportSize({ width: 1280, height: 800 });
 
     const submitted = await call(world.platform, "echo", "/work/submit", { body: { text: "x" } });
@@ -88,6 +93,43 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     const crumbs = page.getByRole("navigation", { name: "Breadcrumb" });
     await crumbs.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("link", { name: "app", exact: true }).waitFor();
+  });
+
+  it("have deliveries that open in their place, by a click and by keyboard, which a link shows", async () => {
+    const { webhooks } = world.client;
+    const name = { deployment: "echo", name: "opened" };
+    await webhooks.createWebhook({
+      deployment: "echo",
+      webhook: { name: "opened", url: receiver.url },
+    });
+    const sent = receiver.received.length;
+    await webhooks.testWebhook(name);
+    await receiver.has(sent + 1);
+    await using person = await ConsoleBrowser.open(browser, world.platform, {
+      email: "ada@example.com",
+    });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo/webhooks/opened");
+    const row = page.getByRole("row", { name: /a test/ });
+    const message = page.getByRole("region", { name: "Message", exact: true });
+    await row.getByText("delivered", { exact: true }).click();
+    await message.getByText("webhook.test").waitFor();
+    expect(new URL(page.url()).searchParams.get("open")).toBe(receiver.ids.at(-1));
+    await person.isSoundInAllWindows("webhook-delivery");
+    await page.reload();
+    await message.waitFor();
+    await row.focus();
+    await page.keyboard.press("Escape");
+    await message.waitFor({ state: "detached" });
+    // The keys of all tables.
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await message.waitFor();
+    await row.getByText("delivered", { exact: true }).click();
+    await message.waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("");
+    await webhooks.deleteWebhook(name);
   });
 
   it("are changed by two people at once, who are both told, and neither change is lost unseen", async () => {

@@ -62,11 +62,13 @@ export function deliveryStateOf({ state, attempts = 0 }: WebhookDeliveryJson): s
 
 const WAITING = "WEBHOOK_DELIVERY_STATE_WAITING";
 
+/** The id of the alert that a delivery is about, the first of them where it is about several. */
+export const alertIdOf = ({ id = "" }: WebhookDeliveryJson): string =>
+  id.split(/-(?:firing|cleared)-/)[0] ?? "";
+
 /**
- * The rule whose alerts a delivery is about: its id begins with the id of the first of them. The rule
- * of an alert that the history no longer has is not known.
+ * The rule whose alerts a delivery is about. The rule of an alert that the history no longer has is
+ * not known.
  */
-export function ruleOf({ id = "" }: WebhookDeliveryJson, known: readonly AlertJson[]): string {
-  const [alertId] = id.split(/-(?:firing|cleared)-/);
-  return known.find((alert) => alert.id === alertId)?.rule ?? "an alert";
-}
+export const ruleOf = (delivery: WebhookDeliveryJson, known: readonly AlertJson[]): string =>
+  known.find(({ id }) => id === alertIdOf(delivery))?.rule ?? "an alert";

@@ -55,13 +55,17 @@ export function Shell() {
 }
 
 // The keys of all tables: `j` and `k` go from row to row, Enter opens what the row is about, `x`
-// selects it where rows can be selected, Escape leaves the table. A row takes part by `data-row`
-// and a `tabIndex` of -1; what it opens is its first link, or else its first button.
+// selects it where rows can be selected, Escape closes an open row, and else leaves the table. A row
+// takes part by `data-row` and a `tabIndex` of -1; what it opens is its first link or button.
 
 const ROW = "tr[data-row]";
 
-const rowInFocus = (): HTMLElement | undefined =>
-  document.activeElement?.closest<HTMLElement>(ROW) ?? undefined;
+/** The row that has the focus in it, or in what it shows below it. */
+const rowInFocus = (): HTMLElement | undefined => {
+  const at = document.activeElement;
+  const details = at?.closest(".row-details")?.previousElementSibling;
+  return (details ?? at)?.closest<HTMLElement>(ROW) ?? undefined;
+};
 
 /** Goes some rows on, from the first or the last one where none has the focus. */
 function step(by: 1 | -1): void {
@@ -84,7 +88,8 @@ function onKeyDown({ key, target }: KeyboardEvent): void {
   if (key === "Enter") {
     target.querySelector<HTMLElement>("th :is(a, button), :is(a, button)")?.click();
   } else if (key === "Escape") {
-    target.blur();
+    const opened = target.querySelector<HTMLElement>('.row-open[aria-expanded="true"]');
+    opened === null ? target.blur() : opened.click();
   }
 }
 

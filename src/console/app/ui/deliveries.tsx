@@ -1,7 +1,9 @@
 /** What was sent to webhooks and to receivers of alerts, what they answered, and the way to send it again. */
+import { useQuery } from "@tanstack/react-query";
 import { type ComponentProps, Fragment, type ReactNode } from "react";
 import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.js";
 import {
+  answerOf,
   answersOf,
   causeOf,
   deliveryStateOf,
@@ -9,10 +11,15 @@ import {
   isHeld,
   type Target,
 } from "../api/deliveries.ts";
+import { messageOf as errorText } from "../api/errors.ts";
 import { Button, ShowMore } from "./button.tsx";
+import { CopyButton, CopyChip } from "./copy-button.tsx";
 import { DataTable } from "./data-table.tsx";
+import { Facts } from "./facts.tsx";
+import { Loading } from "./loading.tsx";
+import { Notice } from "./notice.tsx";
 import { Status, type Tone } from "./status.tsx";
-import { Time, useIsDueLater } from "./time.tsx";
+import { ExactTime, Time, useIsDueLater } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
 interface DeliveriesProps {
@@ -22,23 +29,23 @@ interface DeliveriesProps {
   readonly deliveries: readonly WebhookDeliveryJson[];
   /** The query of the deliveries. */
   readonly list: ComponentProps<typeof ShowMore>["of"];
-  /** Whether all answers are shown. Default: only the last one. */
-  readonly allAnswers?: boolean;
   /** What one is about. */
   messageOf(delivery: WebhookDeliveryJson): ReactNode;
   /** What the targets are called, such as `Webhook`. Default: all deliveries are for one target. */
   readonly toWhat?: string;
   sendAgain(deliveryId: string): void;
+  /** Reads one with the message that was sent. */
+  read(deliveryId: string, signal: AbortSignal): Promise<WebhookDeliveryJson>;
 }
 
 export function Deliveries({
   targets,
   deliveries,
   list,
-  allAnswers = false,
   messageOf,
   toWhat,
   sendAgain,
+  read,
 }: DeliveriesProps) {
   if (deliveries.length === 0) {
     return null;
@@ -46,13 +53,11 @@ export function Deliveries({
   const held = new Set(targets.filter(isHeld).map(({ name }) => name));
   const causes = new Map(targets.map((one) => [one.name, causeOf(one, deliveries)?.text]));
   /** A target that fails shows its cause: an answer that only repeats it is left out here. */
-  const answersBeside = (one: WebhookDeliveryJson): readonly FoldedAnswer[] => {
-    const all = answersOf(one);
-    const told = allAnswers ? all : all.slice(-1);
-    const cause = causes.get(one.webhook);
-    return told.some(({ text }) => text !== cause) ? told : [];
+  const answerBeside = (one: WebhookDeliveryJson): string => {
+    const answer = answerOf(one);
+    return answer === causes.get(one.webhook) ? "" : answer;
   };
-  const hasAnswers = deliveries.some((one) => answersBeside(one).length > 0);
+  const hasAnswers = deliveries.some((one) => answerBeside(one) !== "");
   return (
     <section aria-labelledby="deliveries">
       <h2 id="deliveries">Deliveries</h2>
@@ -77,12 +82,10 @@ export function Deliveries({
           ...(hasAnswers
             ? [
                 {
-                  name: allAnswers ? "Responses" : "Last response",
+                  name: "Last response",
                   grows: true,
                   narrow: "unnamed" as const,
-                  cell: (one: WebhookDeliveryJson) => (
-                    <Answers told={answersBeside(one)} all={allAnswers} />
-                  ),
+                  cell: (one: WebhookDeliveryJson) => <Answer text={answerBeside(one)} />,
                 },
               ]
             : []),
@@ -91,6 +94,7 @@ export function Deliveries({
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
           },
         ]}
+        detailsOf={(one) => <Details of={one} read={read} />}
         actions={({ id = "", webhook }) =>
           webhook && (
             <Button kind="quiet" aria-label={`Send again: ${id}`} onClick={() => sendAgain(id)}>
@@ -141,26 +145,87 @@ function DeliveryState({ of, isHeld: isBehind }: DeliveryStateProps) {
 /** Characters of an answer in a row. */
 const MAX_ANSWER_CHARACTERS = 200;
 
-interface AnswersProps {
-  readonly told: readonly FoldedAnswer[];
-  /** Whether each is shown with how often it came, and when last. */
-  readonly all: boolean;
-}
-
-/** What its receiver answered: the last time, or each time, the oldest first; how often is beside its state. */
-function Answers({ told, all }: AnswersProps) {
-  return told.map(({ text, count, lastAt = "" }, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
-    <Fragment key={index}>
+function Answer({ text }: { readonly text: string }) {
+  return (
+    text !== "" && (
       <span className="reason" title={text}>
         {text.slice(0, MAX_ANSWER_CHARACTERS)}
       </span>
-      {all && count > 1 && (
-        <span className="secondary">
-          {told.length > 1 && `${count} times, `}
-          last {secondText(Date.parse(lastAt))}
-        </span>
-      )}
+    )
+  );
+}
+
+interface DetailsProps extends Pick<DeliveriesProps, "read"> {
+  readonly of: WebhookDeliveryJson;
+}
+
+/** What was sent, and each answer to it. */
+function Details({ of: one, read }: DetailsProps) {
+  const { id = "", createdAt } = one;
+  const answers = answersOf(one);
+  return (
+    <>
+      <Facts
+        entries={{
+          Delivery: <CopyChip text={id} what="the id of the delivery" />,
+          ...(createdAt !== undefined && { Created: <ExactTime at={createdAt} /> }),
+          Responses: answers.length === 0 ? "none yet" : <Answers of={answers} />,
+        }}
+      />
+      <Sent id={id} isSent={answers.length > 0} read={read} />
+    </>
+  );
+}
+
+/** The answers, the oldest first, with how often each came in a row, and when last. */
+function Answers({ of: answers }: { readonly of: readonly FoldedAnswer[] }) {
+  return answers.map(({ text, count, lastAt = "" }, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: answers have no other name, and stay in order
+    <Fragment key={index}>
+      <div>{text}</div>
+      <span className="secondary">
+        {count > 1 && `${count} times, last `}
+        {secondText(Date.parse(lastAt))}
+      </span>
     </Fragment>
   ));
+}
+
+interface SentProps extends Pick<DeliveriesProps, "read"> {
+  readonly id: string;
+  readonly isSent: boolean;
+}
+
+/** The message as it was sent. */
+function Sent({ id, isSent, read }: SentProps) {
+  const { data, error } = useQuery({
+    queryKey: ["delivery", id, isSent],
+    queryFn: ({ signal }) => read(id, signal),
+  });
+  if (error) {
+    return <Notice kind="error">{errorText(error)}</Notice>;
+  }
+  const { body = "" } = data ?? {};
+  return data === undefined ? (
+    <Loading />
+  ) : body === "" ? (
+    <p className="secondary">It was not sent yet.</p>
+  ) : (
+    <section className="copied-from" aria-label="Message">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <pre className="result-text" tabIndex={0}>
+        {indented(body)}
+      </pre>
+      <CopyButton text={body} what="the message" />
+    </section>
+  );
+}
+
+/** A message to read: JSON with a line for each field, and anything else, such as a mail, as it is. */
+function indented(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), undefined, 2);
+  } catch {
+    return body;
+  }
 }

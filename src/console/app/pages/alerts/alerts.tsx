@@ -16,6 +16,7 @@ import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
 import { DueTime, Time } from "../../ui/time.tsx";
 import { useActing } from "../../ui/use-acting.ts";
+import { AboutAlert, AboutRule } from "./about.tsx";
 import { Receivers, Told } from "./receivers.tsx";
 import { RuleForm } from "./rule-form.tsx";
 import { Subject } from "./subject.tsx";
@@ -88,6 +89,7 @@ function Firing() {
             { name: "Rule", cell: ({ rule }) => rule },
             { name: "Began", cell: ({ since }) => since !== undefined && <Time at={since} /> },
           ]}
+          detailsOf={(alert) => <AboutAlert of={alert} />}
         />
       </section>
     )
@@ -186,6 +188,7 @@ function Rules() {
               cell: ({ receivers: names = [] }) => names.join(", ") || "nobody",
             },
           ]}
+          detailsOf={(one) => <AboutRule of={one} />}
           actions={(one) => (
             <Menu
               id={`rule-${one.name}`}
@@ -273,6 +276,7 @@ function History() {
           { name: "Fired", cell: ({ firedAt }) => firedAt !== undefined && <Time at={firedAt} /> },
           { name: "Lasted", cell: lasted },
         ]}
+        detailsOf={(alert) => <AboutAlert of={alert} />}
       />
     </section>
   );

@@ -275,6 +275,9 @@ export function Told() {
           said: "Sending it again",
         })
       }
+      read={(deliveryId, signal) =>
+        alerts.getAlertDelivery({ organization, deliveryId }, { signal })
+      }
     />
   );
 }

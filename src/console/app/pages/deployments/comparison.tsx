@@ -1,4 +1,4 @@
-/** What a revision changed in the code since another one, which the address names. */
+/** What a revision changed in the code since another one, and what its roll-out wrote. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -18,62 +18,51 @@ import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Status, type Tone } from "../../ui/status.tsx";
-import { type ComparisonSearch, readComparison } from "./comparison-search.ts";
+import { readComparison } from "./comparison-search.ts";
 import { useDeploymentName } from "./frame.tsx";
 import { type DiffLine, diffLines, type Fold, folded } from "./line-diff.ts";
 import "./file-diff.css";
 import "../../ui/log.css";
 
 interface ComparisonProps {
-  readonly revisions: readonly RevisionJson[];
-  readonly revision: number;
+  /** The numbers of the revisions that it can be compared with. */
+  readonly numbers: readonly number[];
+  readonly revision: RevisionJson;
   readonly base: number;
 }
 
-export function Comparison({ revisions, revision, base }: ComparisonProps) {
+export function Comparison({ numbers, revision: asked, base }: ComparisonProps) {
   const organization = useOrganization();
   const name = useDeploymentName();
+  const { revision = 0 } = asked;
   const { data, error } = useQuery(comparisonOf(organization, name, { revision, base }));
-  const asked = revisions.find((one) => one.revision === revision);
-  const numbers = revisions.map((one) => one.revision ?? 0);
   return (
-    <section aria-labelledby="comparison">
-      <h2 id="comparison">
-        {revision === base
-          ? `Revision ${revision}`
-          : `What revision ${revision} changed since ${base}`}
-      </h2>
+    <>
+      {revision !== base && <h2>{`What revision ${revision} changed since ${base}`}</h2>}
       {numbers.length > 1 && (
         <div className="filters">
-          <Choice label="Revision" value={revision} numbers={numbers} name="revision" />
-          <Choice label="Compared with" value={base} numbers={numbers} name="base" />
+          <Base value={base} numbers={numbers} />
         </div>
       )}
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
       {data === undefined
         ? error === null && <Loading />
         : revision !== base && <Changes found={data} />}
-      {asked !== undefined && (
-        <>
-          <h3>The log of its roll-out</h3>
-          <RolloutLog of={asked} />
-        </>
-      )}
-    </section>
+      <h2>The log of its roll-out</h2>
+      <RolloutLog of={asked} />
+    </>
   );
 }
 
-interface ChoiceProps {
-  readonly label: string;
-  readonly name: keyof ComparisonSearch;
+interface BaseProps {
   readonly value: number;
   readonly numbers: readonly number[];
 }
 
-function Choice({ label, name, value, numbers }: ChoiceProps) {
+function Base({ value, numbers }: BaseProps) {
   const navigate = useNavigate();
   return (
-    <Field label={label}>
+    <Field label="Compared with">
       {(control) => (
         <select
           {...control}
@@ -81,9 +70,9 @@ function Choice({ label, name, value, numbers }: ChoiceProps) {
           onChange={({ target }) =>
             void navigate({
               to: ".",
-              search: (now: Record<string, unknown>) =>
-                readComparison({ ...now, [name]: target.value }),
+              search: (now: object) => ({ ...now, ...readComparison({ base: target.value }) }),
               replace: true,
+              resetScroll: false,
             })
           }
         >

@@ -17,7 +17,7 @@ import { count, percent } from "../../ui/quantity.ts";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { DeploymentState } from "./state.tsx";
-import { endedOf, failingIn, statesText, toneOfFailed } from "./state-words.ts";
+import { endedOf, failingIn, statesText, toneOfFailed, worstFirst } from "./state-words.ts";
 import "./deployments.css";
 
 /** Deployments that are shown at first: an organization may have thousands. */
@@ -30,7 +30,7 @@ export function Deployments() {
   const { data: stats } = useQuery(taskStatsOf(organization));
   const failing = failingIn(stats ?? {});
   const [isDeploying, setDeploying] = useState(false);
-  const { shown, field, rest } = useFinder(deployments, {
+  const { shown, field, rest } = useFinder(worstFirst(deployments, failing), {
     noun: "deployments",
     maxShown: MAX_SHOWN_DEPLOYMENTS,
     nameOf: ({ name }) => name,
@@ -72,7 +72,7 @@ export function Deployments() {
           {field}
           <div className="deployment-list">
             <DataTable
-              label="Deployments"
+              label="Deployments, failing first"
               items={shown}
               keyOf={({ deploymentId = "" }) => deploymentId}
               columns={[

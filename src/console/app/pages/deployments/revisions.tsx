@@ -1,6 +1,6 @@
 /** The revisions of a deployment, and the way back to one. */
 import { useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import type { DeploymentJson, RevisionJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { deployments } from "../../api/clients.ts";
@@ -9,17 +9,18 @@ import { messageOf } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
+import { Facts } from "../../ui/facts.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
-import { Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
 import { Comparison } from "./comparison.tsx";
-import type { ComparisonSearch } from "./comparison-search.ts";
 import { DeploymentFrame } from "./frame.tsx";
 import { DeploymentState } from "./state.tsx";
 import "./file-diff.css";
@@ -41,7 +42,6 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
   const { name = "", revision: serving } = deployment;
   const { data: revisions } = useSuspenseQuery(revisionsOf(organization, name));
   const [chosen, setChosen] = useState<RevisionJson>();
-  const compared: ComparisonSearch = route.useSearch();
   return (
     <>
       <DataTable
@@ -84,34 +84,20 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           },
           { name: "Took", cell: (one) => <Rollout of={one} deployment={deployment} /> },
         ]}
-        actions={(one) => {
-          const { revision = 0 } = one;
-          const hasBase = revisions.some((other) => other.revision === revision - 1);
-          return (
-            <div className="revision-actions">
-              <Link
-                className="button quiet"
-                to="/o/$organization/deployments/$deployment/revisions"
-                params={{ organization, deployment: name }}
-                search={{ revision, base: hasBase ? revision - 1 : revision }}
-              >
-                {hasBase ? `Changes since r${revision - 1}` : "View log"}
-              </Link>
-              {revision !== deployment.targetRevision && (
-                <Button onClick={() => setChosen(one)}>Roll back to r{revision}</Button>
-              )}
-            </div>
-          );
-        }}
+        detailsOf={(one) => <Details of={one} revisions={revisions} />}
+        actions={(one) =>
+          one.revision !== deployment.targetRevision && (
+            <Button kind="quiet" onClick={() => setChosen(one)}>
+              Roll back to r{one.revision}
+            </Button>
+          )
+        }
       />
       {revisions.length === 1 && (
         <p className="secondary table-note">
           The next deploy makes r{(revisions[0]?.revision ?? 0) + 1}; then you can compare the two
           here, and roll back.
         </p>
-      )}
-      {compared.revision !== undefined && compared.base !== undefined && (
-        <Comparison revisions={revisions} revision={compared.revision} base={compared.base} />
       )}
       {chosen !== undefined && (
         <Confirm
@@ -139,6 +125,42 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
           />
         </Confirm>
       )}
+    </>
+  );
+}
+
+interface DetailsProps {
+  readonly of: RevisionJson;
+  readonly revisions: readonly RevisionJson[];
+}
+
+/** Where its code is from, what it changed, and how its roll-out went. */
+function Details({ of: one, revisions }: DetailsProps) {
+  const { revision = 0, digest = "", files = 0, sizeBytes, source, endpoints = [] } = one;
+  const { createdAt, servedAt, secretsConfirmedBy } = one;
+  const numbers = revisions.map((other) => other.revision ?? 0);
+  const before = numbers.includes(revision - 1) ? revision - 1 : revision;
+  const { base = before } = route.useSearch();
+  return (
+    <>
+      <Facts
+        entries={{
+          ...(source?.commit && {
+            Commit: <CopyChip text={source.commit} what="the commit" />,
+          }),
+          Artifact: (
+            <>
+              {counted(files, "file")}, {bytes(Number(sizeBytes ?? 0))},{" "}
+              <CopyChip text={digest} shown={digest.slice(0, 12)} what="the digest" />
+            </>
+          ),
+          Endpoints: endpoints.map((endpoint) => endpoint.name).join(", "),
+          ...(createdAt && { Deployed: <ExactTime at={createdAt} /> }),
+          ...(servedAt && { "First served": <ExactTime at={servedAt} /> }),
+          ...(secretsConfirmedBy && { "Secrets confirmed": `by ${secretsConfirmedBy}` }),
+        }}
+      />
+      <Comparison numbers={numbers} revision={one} base={base} />
     </>
   );
 }

@@ -26,12 +26,14 @@ interface Draft {
   readonly catchUp: NonNullable<ScheduleJson["catchUp"]>;
 }
 
-const OVERLAPS = [
+/** What happens at a time at which an earlier task is still under way, in words. */
+export const OVERLAPS = [
   ["SCHEDULE_OVERLAP_SKIP", "Pass over the time"],
   ["SCHEDULE_OVERLAP_QUEUE", "Queue a task beside it"],
   ["SCHEDULE_OVERLAP_REPLACE", "Cancel it and queue a task"],
 ] as const satisfies readonly (readonly [Draft["overlap"], string])[];
-const CATCH_UPS = [
+/** What becomes of missed times, in words. */
+export const CATCH_UPS = [
   ["SCHEDULE_CATCH_UP_NONE", "Nothing"],
   ["SCHEDULE_CATCH_UP_ONE", "One task for all of them"],
   ["SCHEDULE_CATCH_UP_ALL", "A task for each, of seven days"],

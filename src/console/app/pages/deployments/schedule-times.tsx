@@ -11,7 +11,7 @@ export function ScheduleTimes({
 }) {
   const clock = longClockOf(zone);
   return (
-    <ol className="schedule-times">
+    <ol className="schedule-times" aria-label="Next times">
       {times.map((time) => (
         <li key={time}>
           <span>{clock.format(new Date(time))}</span>

@@ -5,21 +5,26 @@ import { useState } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { ScheduleJson } from "../../../../../gen/tessera/v1/schedule_pb.js";
 import { tasksOf } from "../../api/deployments.ts";
-import { schedules, schedulesOf } from "../../api/schedules.ts";
+import { messageOf } from "../../api/errors.ts";
+import { runsOf, schedules, schedulesOf } from "../../api/schedules.ts";
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { Facts } from "../../ui/facts.tsx";
+import { Loading } from "../../ui/loading.tsx";
 import { Menu } from "../../ui/menu.tsx";
+import { Notice } from "../../ui/notice.tsx";
 import { Status } from "../../ui/status.tsx";
 import { DueTime, Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
+import { ListedStatus } from "../tasks/state.tsx";
 import { TaskLink } from "../tasks/task-link.tsx";
 import { wordsOfCron } from "./cron-words.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
-import { ScheduleForm } from "./schedule-form.tsx";
+import { CATCH_UPS, OVERLAPS, ScheduleForm } from "./schedule-form.tsx";
 import { clockText, ScheduleTimes } from "./schedule-times.tsx";
 import { useAct } from "./use-act.ts";
 import "./settings.css";
@@ -96,6 +101,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
             { name: "Next", cell: (one) => <Next of={one} /> },
             { name: "Last", cell: (one) => <Last of={one} /> },
           ]}
+          detailsOf={(one) => <Details of={one} />}
           actions={(schedule) => {
             const { name = "", paused = false } = schedule;
             return (
@@ -216,21 +222,83 @@ function State({ of: { paused, problem } }: { readonly of: ScheduleJson }) {
   );
 }
 
-/** The next time by the clock of its zone, and behind it the next five. */
+/** The next time by the clock of its zone. */
 function Next({ of: { nextTimes = [], timeZone = "UTC" } }: { readonly of: ScheduleJson }) {
   const [next] = nextTimes;
   return (
     next !== undefined && (
-      <details>
-        <summary>
-          <span className="schedule-at">{clockText(next, timeZone)}</span>
-          <span className="secondary schedule-in">
-            <DueTime at={next} />
-          </span>
-        </summary>
-        <ScheduleTimes times={nextTimes} zone={timeZone} />
-      </details>
+      <>
+        <span className="schedule-at">{clockText(next, timeZone)}</span>
+        <span className="secondary">
+          <DueTime at={next} />
+        </span>
+      </>
     )
+  );
+}
+
+/** The next times of a schedule, its last runs, and how it calls. */
+function Details({ of: schedule }: { readonly of: ScheduleJson }) {
+  const { nextTimes = [], timeZone = "UTC", arguments: args = {} } = schedule;
+  const { overlap, catchUp, createdAt, createdBy, updatedAt, updatedBy, version = 1 } = schedule;
+  return (
+    <Facts
+      entries={{
+        "Next times":
+          nextTimes.length > 0 ? (
+            <ScheduleTimes times={nextTimes} zone={timeZone} />
+          ) : (
+            "none while it is paused"
+          ),
+        "Last runs": <Runs of={schedule} />,
+        Arguments: <code>{JSON.stringify(args)}</code>,
+        "While an earlier task is under way": wordsIn(OVERLAPS, overlap),
+        "To make up for missed times": wordsIn(CATCH_UPS, catchUp),
+        ...(createdAt && { Created: <By at={createdAt} who={createdBy} /> }),
+        ...(version > 1 && updatedAt && { Changed: <By at={updatedAt} who={updatedBy} /> }),
+      }}
+    />
+  );
+}
+
+/** What a choice of the form is called. */
+const wordsIn = (
+  choices: readonly (readonly [value: string, words: string])[],
+  chosen: string | undefined,
+): string => choices.find(([value]) => value === chosen)?.[1] ?? "";
+
+function By({ at, who }: { readonly at: string; readonly who: string | undefined }) {
+  return (
+    <>
+      <Time at={at} /> by <bdi>{who}</bdi>
+    </>
+  );
+}
+
+function Runs({ of: schedule }: { readonly of: ScheduleJson }) {
+  const organization = useOrganization();
+  const deployment = useDeploymentName();
+  const { data: runs, error } = useQuery(runsOf(organization, deployment, schedule));
+  if (error) {
+    return <Notice kind="error">{messageOf(error)}</Notice>;
+  }
+  if (runs === undefined) {
+    return <Loading />;
+  }
+  return runs.length === 0 ? (
+    `none among the newest tasks of ${schedule.endpoint}`
+  ) : (
+    <ol className="schedule-times" aria-label="Last runs">
+      {runs.map((task) => (
+        <li key={task.taskId}>
+          <TaskLink name={{ organization, deployment, taskId: task.taskId ?? "" }} />
+          <ListedStatus task={task} />
+          <span className="secondary">
+            {task.createdAt !== undefined && <Time at={task.createdAt} />}
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 

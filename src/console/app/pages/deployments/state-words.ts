@@ -25,8 +25,11 @@ const WORDS = {
 /** A deployment is failing while its workers are up and too many of its calls or tasks fail. */
 export type DeploymentWord = (typeof WORDS)[DeploymentStatusJson] | "failing";
 
-/** The states that are counted beside those that are ready, worst first. */
-const COUNTED: readonly DeploymentWord[] = ["failed", "failing", "degraded", "starting", "stopped"];
+/** The states in which something is wrong, worst first. */
+const WRONG: readonly DeploymentWord[] = ["failed", "failing", "degraded"];
+
+/** The states that are counted beside those that are ready. */
+const COUNTED: readonly DeploymentWord[] = [...WRONG, "starting", "stopped"];
 
 /** Tasks that ended in the last hour. */
 export const endedOf = ({ succeeded = 0, failed = 0, cancelled = 0 }: TaskStatsJson): number =>
@@ -74,6 +77,18 @@ export function stateOf(
 ): DeploymentWord {
   const word = WORDS[status] ?? "unknown";
   return word === "ready" && failing.includes(name) ? "failing" : word;
+}
+
+/** The deployments that need somebody, the worst first; all others stay in their order. */
+export function worstFirst(
+  deployments: readonly DeploymentJson[],
+  failing: readonly string[],
+): readonly DeploymentJson[] {
+  const rankOf = (one: DeploymentJson): number => {
+    const rank = WRONG.indexOf(stateOf(one, failing));
+    return rank === -1 ? WRONG.length : rank;
+  };
+  return deployments.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** Such as `2 of 3 deployments ready, 1 failing`. */

@@ -340,7 +340,6 @@ function Told({ only }: ToldProps) {
       targets={targets}
       deliveries={list.data ?? []}
       list={list}
-      allAnswers={only !== undefined}
       {...(only === undefined && { toWhat: "Webhook" })}
       messageOf={({ taskId, endpoint, event }) => (
         <>
@@ -357,6 +356,9 @@ function Told({ only }: ToldProps) {
           run: () => webhooks.redeliverWebhook({ organization, deployment, deliveryId }),
           said: "Sending it again",
         })
+      }
+      read={(deliveryId, signal) =>
+        webhooks.getWebhookDelivery({ organization, deployment, deliveryId }, { signal })
       }
     />
   );

@@ -10,6 +10,7 @@ import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
+import { Facts } from "../../ui/facts.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FiltersToggle } from "../../ui/filters-toggle.tsx";
 import { Loading } from "../../ui/loading.tsx";
@@ -26,7 +27,7 @@ import "./audit.css";
 const route = getRouteApi("/signed-in/o/$organization/audit");
 
 export function Audit() {
-  const search: AuditSearch = route.useSearch();
+  const search = readAuditSearch(route.useSearch());
   const { isAdmin } = usePerson();
   return (
     <Page
@@ -138,7 +139,6 @@ function Events({ search }: AuditProps) {
     <div className="audit">
       <DataTable
         label="Events"
-        isTop
         items={foldedEvents(events)}
         keyOf={([{ eventId = "" }]) => eventId}
         columns={[
@@ -153,51 +153,61 @@ function Events({ search }: AuditProps) {
             cell: ([{ time }]) => time !== undefined && <Time at={time} />,
           },
         ]}
+        detailsOf={(alike) => <AsStored alike={alike} />}
       />
       <ShowMore of={list} />
     </div>
   );
 }
 
-/** An event as a sentence in one line, and how often it came; opened, as the API has it. */
-function What({ alike }: { readonly alike: readonly [AuditEventJson, ...AuditEventJson[]] }) {
-  const [event] = alike;
-  const { before, subject, after, more } = wordsOf(event);
-  const { action = "", subjectId = "", eventId = "", details = {}, address = "" } = event;
-  const entries = { action, subject: event.subject ?? "", "subject id": subjectId, ...details };
-  const times = alike.map(({ time = "" }) => momentText(Date.parse(time))).join("; ");
-  const ends = { from: address, "event id": eventId, [alike.length > 1 ? "times" : "time"]: times };
+interface AlikeProps {
+  /** Equal events one after another, the newest first. */
+  readonly alike: readonly [AuditEventJson, ...AuditEventJson[]];
+}
+
+/** An event as a sentence in one line, with how often it came, and what it leaves out. */
+function What({ alike }: AlikeProps) {
+  const { before, subject, after, more } = wordsOf(alike[0]);
   return (
-    <details className="audit-event">
-      <summary>
-        <bdi>
-          {before}
-          {subject !== "" && <bdi className="audit-subject">{subject}</bdi>}
-          {after}
-          {alike.length > 1 && `, ${alike.length} times`}
-        </bdi>
-        {more.length > 0 && (
-          <span className="audit-more">
-            {more.map((text, index) => (
-              <Fragment key={text}>
-                {index > 0 && ", "}
-                <bdi>{text}</bdi>
-              </Fragment>
-            ))}
-          </span>
-        )}
-      </summary>
-      <dl>
-        {Object.entries({ ...entries, ...ends }).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name.replaceAll("_", " ")}</dt>
-            <dd>
-              <bdi>{value || "none"}</bdi>
-            </dd>
-          </div>
-        ))}
-      </dl>
-    </details>
+    <>
+      <bdi>
+        {before}
+        {subject !== "" && <bdi className="audit-subject">{subject}</bdi>}
+        {after}
+        {alike.length > 1 && `, ${alike.length} times`}
+      </bdi>
+      {more.length > 0 && (
+        <span className="audit-more">
+          {more.map((text, index) => (
+            <Fragment key={text}>
+              {index > 0 && ", "}
+              <bdi>{text}</bdi>
+            </Fragment>
+          ))}
+        </span>
+      )}
+    </>
+  );
+}
+
+/** An event as the API has it. */
+function AsStored({ alike }: AlikeProps) {
+  const [{ action = "", subject = "", subjectId = "", eventId = "", details = {}, address = "" }] =
+    alike;
+  const times = alike.map(({ time = "" }) => momentText(Date.parse(time))).join("; ");
+  const stored = {
+    ...{ action, subject, "subject id": subjectId, ...details },
+    ...{ from: address, "event id": eventId, [alike.length > 1 ? "times" : "time"]: times },
+  };
+  return (
+    <Facts
+      entries={Object.fromEntries(
+        Object.entries(stored).map(([name, value]) => [
+          name.replaceAll("_", " "),
+          <bdi key={name}>{value || "none"}</bdi>,
+        ]),
+      )}
+    />
   );
 }
 

@@ -49,7 +49,7 @@ export function Members() {
         keyOf={({ userId = "" }) => userId}
         columns={[
           {
-            name: "Person",
+            ...{ name: "Person", grows: true },
             cell: (member) => <MemberName member={member} isOnlyAdmin={isOnlyAdmin(member)} />,
           },
           {
@@ -86,7 +86,7 @@ function Invitations() {
         items={invitations}
         keyOf={({ invitationId = "" }) => invitationId}
         columns={[
-          { name: "Address", cell: ({ email }) => email },
+          { name: "Address", grows: true, cell: ({ email }) => email },
           {
             ...{ name: "Role", narrow: "beside" },
             cell: ({ role }) => <span className="badge">{roleName(role)}</span>,

@@ -74,6 +74,8 @@ export class QueueModel {
   readonly #starts = new Map<string, number[]>();
   /** What keys have had, of endpoints that go by seconds. */
   readonly #times = new KeyTimes();
+  /** Until when deleted tasks are remembered. */
+  readonly #deleted = new Map<string, number>();
   /** The tasks that were last stored with each idempotency key. */
   readonly #holders = new Map<string, ModelTask>();
 
@@ -273,13 +275,17 @@ export class QueueModel {
     return { outcome: "updated", task: found.task };
   }
 
-  deleteTasks({ deploymentId, taskIds }: ParametersOf<"deleteTasks">): DeleteOutcome[] {
+  deleteTasks({ deploymentId, taskIds, nowMs }: ParametersOf<"deleteTasks">): DeleteOutcome[] {
     return taskIds.map((taskId) => {
       const found = this.find({ deploymentId, taskId });
       if (found === undefined || found.task.status === "running") {
         return found ? "running" : "not_found";
       }
-      this.tasks.delete(`${deploymentId}/${taskId}`);
+      const name = `${deploymentId}/${taskId}`;
+      this.tasks.delete(name);
+      const { expiresAtMs, status } = found.task;
+      const untilMs = status === "queued" ? nowMs + found.submitted.retentionMs : expiresAtMs;
+      this.#deleted.set(name, this.#deleted.get(name) ?? untilMs);
       return "deleted";
     });
   }
@@ -384,7 +390,14 @@ export class QueueModel {
     for (const { name } of over) {
       this.#starts.get(name)?.shift();
     }
-    return Math.max(expired.length, over.length);
+    const forgotten = [...this.#deleted]
+      .filter(([, untilMs]) => untilMs <= nowMs)
+      .sort(([, a], [, b]) => a - b)
+      .slice(0, limit);
+    for (const [name] of forgotten) {
+      this.#deleted.delete(name);
+    }
+    return Math.max(expired.length, forgotten.length, over.length);
   }
 
   /** Endpoints that have neither are left out. */

@@ -310,16 +310,18 @@ export class Deliverer implements AsyncDisposable {
 
   async #prune(): Promise<void> {
     const { hosting, now } = this.#options;
+    let fromMs = 0;
     for (;;) {
       const nowMs = now();
-      const deleted = await hosting.pruneDeliveries({
-        ...{ nowMs, beforeMs: nowMs - DELIVERY_RETENTION_MS, limit: MAX_PRUNED_DELIVERIES },
+      const { deleted, reachedMs } = await hosting.pruneDeliveries({
+        ...{ nowMs, fromMs, beforeMs: nowMs - DELIVERY_RETENTION_MS, limit: MAX_PRUNED_DELIVERIES },
         maxWaiting: MAX_WAITING_DELIVERIES,
         maxWaitingFailed: MAX_WAITING_FAILED_DELIVERIES,
       });
       if (deleted < MAX_PRUNED_DELIVERIES) {
         return;
       }
+      fromMs = reachedMs;
     }
   }
 }

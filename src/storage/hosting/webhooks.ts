@@ -291,14 +291,18 @@ export interface WebhookStorage {
   ): Promise<boolean>;
 
   /**
-   * Deletes at most `limit` deliveries from before `beforeMs`, and disables webhooks for which more
-   * than `maxWaiting` wait, or than `maxWaitingFailed` while they fail. Returns how many it deleted.
+   * Deletes at most `limit` deliveries from before `beforeMs`, the oldest first, and disables webhooks for
+   * which more than `maxWaiting` wait, or than `maxWaitingFailed` while they fail. Answers how many it
+   * deleted, and the time of the last one, at which the next prune may begin: so it does not pass again
+   * what was deleted.
    */
   pruneDeliveries(parameters: {
     readonly nowMs: number;
+    /** Older ones are not looked for. Default: all are. */
+    readonly fromMs?: number | undefined;
     readonly beforeMs: number;
     readonly limit: number;
     readonly maxWaiting: number;
     readonly maxWaitingFailed: number;
-  }): Promise<number>;
+  }): Promise<{ readonly deleted: number; readonly reachedMs: number }>;
 }

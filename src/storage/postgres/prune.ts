@@ -41,10 +41,14 @@ export function belongingsOf(source: string): string {
    )`;
 }
 
+/** SQL: the expiry that a prune has come to in `source`, the rows that it has deleted: now, where these are all. */
+const reachedIn = (source: string) =>
+  `(SELECT CASE count(*) WHEN $2 THEN max(expires_at_ms) ELSE $1 END FROM ${source})`;
+
 /**
  * A claim that counts what has ended locks rows of `key_runs` before those of `key_times`. So whatever
- * is locked is passed over here. Finished tasks and runs are never updated, so their physical location
- * identifies them.
+ * is locked is passed over here. Finished tasks, tombstones and runs are never updated, so their physical
+ * location identifies them.
  */
 const PRUNE = prepared(
   "prune_finished",
@@ -55,10 +59,10 @@ const PRUNE = prepared(
        ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))
      RETURNING ${OWNER_COLUMNS.finished_tasks}, expires_at_ms
    ), ${belongingsOf("gone")}, forgotten AS (
-     DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (${once(
-       `SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= $1
-       LIMIT $2 FOR UPDATE SKIP LOCKED`,
-     )})
+     DELETE FROM deleted_tasks WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM deleted_tasks WHERE expires_at_ms >= $5 AND expires_at_ms <= $1
+       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED))
+     RETURNING expires_at_ms
    ), starts AS (
      DELETE FROM key_starts WHERE (deployment_id, endpoint, key, number) IN (${once(
        `SELECT deployment_id, endpoint, key, number FROM key_starts AS own
@@ -92,9 +96,9 @@ const PRUNE = prepared(
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
    )
-   SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM starts),
-     (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned,
-     (SELECT CASE count(*) WHEN $2 THEN max(expires_at_ms) ELSE $1 END FROM gone) AS reached_ms`,
+   SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten),
+     (SELECT count(*) FROM starts), (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned,
+     ${reachedIn("gone")} AS tasks_ms, ${reachedIn("forgotten")} AS tombstones_ms`,
 );
 
 export function owned(table: string, source: string): string {
@@ -140,6 +144,14 @@ const FORGET_COUNTS = statement(
 /** How long prunes of what has expired go on, until one begins anew. */
 const MAX_PASS_MS = 60_000;
 
+/** Expiries that a pass has come to: of finished tasks, and of those that were deleted before. */
+interface Reached {
+  readonly tasksMs: number;
+  readonly tombstonesMs: number;
+}
+
+const BEGINNING: Reached = { tasksMs: 0, tombstonesMs: 0 };
+
 /** A deployment and a task of it; the beginning of all. */
 const FIRST: readonly [string, string] = ["", ""];
 
@@ -151,7 +163,7 @@ const FIRST: readonly [string, string] = ["", ""];
  * locked, or stored meanwhile with an earlier expiry.
  */
 export class Pruner {
-  #fromMs = 0;
+  #from = BEGINNING;
   #beganMs = 0;
   readonly #after = new Map(PRUNE_DELETED.map((each) => [each, FIRST]));
 
@@ -162,11 +174,16 @@ export class Pruner {
     { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
   ): Promise<number> {
     const isLong = Math.abs(nowMs - this.#beganMs) > MAX_PASS_MS;
-    const fromMs = isLong || this.#fromMs > nowMs ? 0 : this.#fromMs;
-    this.#beganMs = fromMs === 0 ? nowMs : this.#beganMs;
-    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), fromMs);
+    const isAhead = Math.max(this.#from.tasksMs, this.#from.tombstonesMs) > nowMs;
+    const from = isLong || isAhead ? BEGINNING : this.#from;
+    this.#beganMs = from === BEGINNING ? nowMs : this.#beganMs;
+    const { tasksMs, tombstonesMs } = from;
+    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), tasksMs, tombstonesMs);
     const pruned = Number(row?.pruned ?? 0);
-    this.#fromMs = pruned < limit ? 0 : Number(row?.reached_ms);
+    this.#from =
+      pruned < limit
+        ? BEGINNING
+        : { tasksMs: Number(row?.tasks_ms), tombstonesMs: Number(row?.tombstones_ms) };
     return pruned;
   }
 

@@ -22,13 +22,14 @@ export function pruneFinished(
   for (const row of expired) {
     deleteBelongings(db, row, nowMs);
   }
-  db.run(
+  const forgotten = db.run(
     `DELETE FROM deleted_tasks WHERE (deployment_id, task_id) IN (
-       SELECT deployment_id, task_id FROM deleted_tasks WHERE expires_at_ms <= ? LIMIT ?)`,
+       SELECT deployment_id, task_id FROM deleted_tasks
+       WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)`,
     nowMs,
     limit,
   );
-  return Math.max(expired.length, pruneKeys(db, nowMs, limit));
+  return Math.max(expired.length, forgotten, pruneKeys(db, nowMs, limit));
 }
 
 /**

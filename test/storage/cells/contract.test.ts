@@ -33,6 +33,7 @@ storageContract(
           "returns a lost attempt to the place that it had",
           "claims a task by the priority that it was given since",
           "keeps the trace of a task, and none for one without",
+          "forgets as many as it may at once, what expired first, and says that there are more",
         ],
       },
       {

@@ -129,9 +129,28 @@ export function deleteContract({ it }: Contract): void {
       Promise.all(["ended", "queued"].map((id) => storage.findDeleted(key(id))));
     expect(await deleted()).toEqual([NOW_MS + 5, NOW_MS + 5]);
     const prune = (nowMs: number) => storage.pruneFinished({ nowMs, limit: 100 });
-    expect(await prune(NOW_MS + RETENTION_MS)).toBe(0);
+    expect(await prune(NOW_MS + RETENTION_MS)).toBe(1);
     expect(await deleted()).toEqual([undefined, NOW_MS + 5]);
-    await prune(NOW_MS + 5 + RETENTION_MS);
+    expect(await prune(NOW_MS + 5 + RETENTION_MS)).toBe(1);
     expect(await deleted()).toEqual([undefined, undefined]);
+  });
+
+  it("forgets as many as it may at once, what expired first, and says that there are more", async (storage) => {
+    const taskIds = ["d", "c", "b", "a", "e"];
+    await submit(storage, ...taskIds.map((taskId) => newTask(taskId)));
+    for (const [at, taskId] of taskIds.entries()) {
+      const asked = { deploymentId: DEPLOYMENT, taskIds: [taskId], nowMs: NOW_MS + at };
+      await storage.deleteTasks(asked);
+    }
+    const expired = { nowMs: NOW_MS + RETENTION_MS + 10, limit: 2 };
+    const left = async () => {
+      const found = await Promise.all(taskIds.map((taskId) => storage.findDeleted(key(taskId))));
+      return taskIds.filter((_, at) => found[at] !== undefined);
+    };
+    expect(await storage.pruneFinished(expired)).toBe(2);
+    expect(await left()).toEqual(["b", "a", "e"]);
+    expect(await storage.pruneFinished(expired)).toBe(2);
+    expect(await storage.pruneFinished(expired)).toBe(1);
+    expect(await left()).toEqual([]);
   });
 }

@@ -66,6 +66,19 @@ describe("goes on where the prune before has ended that found as many as it may,
       prune: (storage: Storage) => storage.pruneFinished({ nowMs: EXPIRED_MS, limit: LIMIT }),
     },
     {
+      what: "tasks that were deleted before their time",
+      table: "deleted_tasks",
+      store: async (storage: Storage) => {
+        for (const [index, taskId] of ["a", "b", "c", "d"].entries()) {
+          await submit(storage, newTask(taskId));
+          const { deploymentId } = key(taskId);
+          await storage.deleteTasks({ deploymentId, taskIds: [taskId], nowMs: NOW_MS + index });
+        }
+      },
+      prune: (storage: Storage) => storage.pruneFinished({ nowMs: EXPIRED_MS, limit: LIMIT }),
+      find: (storage: Storage) => storage.findDeleted(key("a")),
+    },
+    {
       what: "ended tasks of a deleted deployment",
       table: "finished_tasks",
       store: finish,
@@ -78,7 +91,7 @@ describe("goes on where the prune before has ended that found as many as it may,
         submit(storage, ...["a", "b", "c", "d"].map((taskId) => newTask(taskId))),
       prune: (storage: Storage) => storage.pruneDeleted({ nowMs: NOW_MS, limit: LIMIT }),
     },
-  ])("$what", async ({ table, store, prune }) => {
+  ])("$what", async ({ table, store, prune, find = (storage) => storage.getTask(key("a")) }) => {
     const url = await newDatabase();
     await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
     await storage.start();
@@ -97,9 +110,9 @@ describe("goes on where the prune before has ended that found as many as it may,
       expect(await prune(storage)).toBe(LIMIT);
       await other.query("ROLLBACK");
       expect(await prune(storage)).toBe(1);
-      expect(await storage.getTask(key("a"))).toBeDefined();
+      expect(await find(storage)).toBeDefined();
       expect(await prune(storage)).toBe(1);
-      expect(await storage.getTask(key("a"))).toBeUndefined();
+      expect(await find(storage)).toBeUndefined();
       expect(await prune(storage)).toBe(0);
     } finally {
       await other.end();

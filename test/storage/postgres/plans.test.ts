@@ -16,7 +16,7 @@ interface Plan {
 
 /** Tables that grow with what users do. */
 const LARGE =
-  /^(live_tasks|finished_tasks|payload_parts|task_events|task_pieces|idempotency_keys|key_starts|key_times|key_runs)$/;
+  /^(live_tasks|finished_tasks|deleted_tasks|payload_parts|task_events|task_pieces|idempotency_keys|key_starts|key_times|key_runs)$/;
 
 const schema = newSchema();
 let client: pg.Client;

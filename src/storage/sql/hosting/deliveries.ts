@@ -412,16 +412,20 @@ export function* recordDelivery(
 
 export function* pruneDeliveries({
   nowMs,
+  fromMs = 0,
   beforeMs,
   limit,
   maxWaiting,
   maxWaitingFailed,
-}: Parameters<HostingStorage["pruneDeliveries"]>[0]): Operation<number> {
-  const gone = yield* query(
+}: Parameters<HostingStorage["pruneDeliveries"]>[0]): Operation<
+  Awaited<ReturnType<HostingStorage["pruneDeliveries"]>>
+> {
+  const gone = yield* query<Pick<DeliveryRow, "created_at_ms">>(
     `DELETE FROM webhook_deliveries WHERE (deployment_id, delivery_id) IN (
        SELECT deployment_id, delivery_id FROM webhook_deliveries
-       WHERE created_at_ms < ? ORDER BY created_at_ms LIMIT ?)
-     RETURNING delivery_id`,
+       WHERE created_at_ms >= ? AND created_at_ms < ? ORDER BY created_at_ms LIMIT ?)
+     RETURNING created_at_ms`,
+    fromMs,
     beforeMs,
     limit,
   );
@@ -441,5 +445,6 @@ export function* pruneDeliveries({
       max,
     );
   }
-  return gone.length;
+  const reachedMs = gone.reduce((last, { created_at_ms: atMs }) => Math.max(last, atMs), fromMs);
+  return { deleted: gone.length, reachedMs };
 }

@@ -369,6 +369,7 @@ export class Queue implements Disposable {
   /** A task of this endpoint may be waiting, of one of these keys if they are given. */
   #came(endpoint: string, keys: readonly string[] | undefined): void {
     this.#backlog.came(endpoint, keys);
+    this.#suspects.freed(endpoint);
     this.wake();
   }
 

@@ -123,7 +123,7 @@ export interface Claimed {
 /** What is to be claimed later of an endpoint that goes by keys. */
 export interface LaterClaim {
   readonly endpoint: string;
-  /** In how many milliseconds a task may start that waits for its key's rate; of suspects: if all do. */
+  /** In how many milliseconds a task may start that waits for its key's rate; of suspects nothing is said. */
   readonly inMs?: number | undefined;
   /**
    * Further keys have tasks waiting, which the claim has not looked at: the next one goes on with those.
@@ -335,6 +335,18 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
       readonly byKey?: ClaimByKey | undefined;
     }[];
   }): Promise<Claimed>;
+
+  /**
+   * Returns in how many milliseconds the limits of its key let the first suspect of an endpoint start:
+   * 0 for one that may start now, and infinity where each waits for another task of its key to end.
+   * Undefined: no suspect waits. A claim looks at as many, the first 100.
+   */
+  nextSuspect(parameters: {
+    readonly deploymentId: string;
+    readonly endpoint: string;
+    readonly nowMs: number;
+    readonly byKey: ClaimByKey;
+  }): Promise<number | undefined>;
 
   /**
    * Records how attempts ended, with the `events` that they reported last. Returns

@@ -2,7 +2,8 @@
  * Suspects: queued tasks whose worker died while they were in it. They are claimed apart from
  * others, one for each worker that can be had whole (`pool/isolation.ts`), so they keep nobody
  * waiting. Nothing is asked of the storage unless an endpoint is known to have one: from the end
- * of an attempt here, or from a pass of maintenance.
+ * of an attempt here, or from a pass of maintenance. Where keys have limits, the storage says first
+ * whether these let one start: a worker is emptied for nothing otherwise.
  */
 import type { Log } from "../../log/log.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
@@ -12,25 +13,21 @@ import type { RanAttempt } from "../completer.ts";
 import type { Backlog } from "./backlog.ts";
 import type { ClaimRecovery } from "./recovery.ts";
 
-/** Suspects of an endpoint that wait for nothing but the rates of their keys. */
+/** Suspects of an endpoint that all wait for the limits of their keys. */
 interface Resting {
   readonly count: number;
-  /** Rings when the first of them may start. */
-  readonly timer: NodeJS.Timeout;
+  /** Rings when they are looked at again. Undefined: when something ends, or maintenance finds them. */
+  readonly timer: NodeJS.Timeout | undefined;
+  /** It rings within moments. */
+  readonly isSoon: boolean;
 }
 
-/**
- * How long suspects rest before a worker is asked for all the same: others may have taken their places
- * meanwhile, or the rates may be those of another revision.
- */
-const MAX_REST_MS = 60_000;
-
-/** How often a worker is asked for again while none can be had: others come and go meanwhile. */
+/** How often a worker, or room for a key, is asked for again while there is none: others come and go meanwhile. */
 const ASK_AGAIN_MS = 500;
 
 interface SuspectsOptions {
   readonly deploymentId: string;
-  readonly storage: Pick<Storage, "claimTasks">;
+  readonly storage: Pick<Storage, "claimTasks" | "nextSuspect">;
   readonly pool: Pick<Pool, "reserveAlone" | "suspectsSettled">;
   readonly recovery: ClaimRecovery;
   readonly backlog: Pick<Backlog, "byKey" | "find" | "isEmpty" | "promoted">;
@@ -56,23 +53,27 @@ export class Suspects implements AsyncDisposable {
 
   /** A task of this endpoint went back to the queue as a suspect. */
   came(endpoint: string): void {
-    this.#wakeUp(endpoint);
     this.#waiting.set(endpoint, (this.#waiting.get(endpoint) ?? 0) + 1);
     this.wake();
   }
 
   /**
    * Tells how many suspects of this endpoint wait or have just been claimed. False where those are known to
-   * rest: no worker is asked for.
+   * rest: they are looked at, and no worker is to be started for them before one of them may start.
    */
   hint(endpoint: string, count: number): boolean {
-    if (count <= (this.#resting.get(endpoint)?.count ?? 0)) {
-      return false;
-    }
-    this.#wakeUp(endpoint);
     this.#waiting.set(endpoint, Math.max(count, this.#waiting.get(endpoint) ?? 0));
     this.wake();
-    return true;
+    return !this.#resting.has(endpoint);
+  }
+
+  /** Something has ended or changed at this endpoint, so that the limits of a key may let a suspect start. */
+  freed(endpoint: string): void {
+    const resting = this.#resting.get(endpoint);
+    if (resting?.isSoon === false) {
+      // Not at once: where tasks end all the time, their places go to others of the key.
+      this.#rest(endpoint, resting.count, ASK_AGAIN_MS);
+    }
   }
 
   /** A worker may have become free. */
@@ -118,24 +119,20 @@ export class Suspects implements AsyncDisposable {
         this.#waiting.delete(name);
       }
       while (endpoint && this.#waiting.has(name) && !this.#stopped) {
+        const asked = this.#waiting.get(name) ?? 0;
+        if (!(await this.#mayStart(name, asked))) {
+          this.#looked(name, asked);
+          continue;
+        }
+        if (this.#stopped) {
+          return;
+        }
         const slot = pool.reserveAlone(endpoint, !backlog.isEmpty, this);
         if (slot === undefined) {
           this.#wakeLater();
           break;
         }
-        const asked = this.#waiting.get(name) ?? 0;
-        const { isFound, inMs } = await this.#claim(endpoint, slot);
-        const known = this.#waiting.get(name) ?? 0;
-        // What has come meanwhile may be what the claim has not seen.
-        const left = isFound ? known - 1 : known - asked;
-        this.#waiting.delete(name);
-        if (inMs !== undefined && left <= 0) {
-          this.#rest(name, known, inMs);
-        }
-        if (left > 0) {
-          // Last: the next endpoint may have waited for longer.
-          this.#waiting.set(name, left);
-        }
+        this.#looked(name, (await this.#claim(endpoint, slot)) ? 1 : asked);
       }
     }
     if (this.#waiting.size === 0) {
@@ -143,15 +140,37 @@ export class Suspects implements AsyncDisposable {
     }
   }
 
-  /** Suspects of this endpoint wait for the rates of their keys: no worker is asked for meanwhile. */
+  /** So many have been claimed, or looked at. What has come meanwhile is what nobody has seen. */
+  #looked(endpoint: string, count: number): void {
+    const left = (this.#waiting.get(endpoint) ?? 0) - count;
+    this.#waiting.delete(endpoint);
+    if (left > 0) {
+      // Last: the next endpoint may have waited for longer.
+      this.#waiting.set(endpoint, left);
+    }
+  }
+
+  /** Whether the limits of its key let a suspect start. A worker is emptied for it, and not for one that rests. */
+  async #mayStart(endpoint: string, count: number): Promise<boolean> {
+    const { deploymentId, storage, backlog, now } = this.#options;
+    const byKey = backlog.byKey(endpoint);
+    if (byKey?.concurrency === undefined && byKey?.rate === undefined) {
+      return true;
+    }
+    const inMs = await storage.nextSuspect({ deploymentId, endpoint, nowMs: now(), byKey });
+    this.#wakeUp(endpoint);
+    if (inMs !== undefined && inMs > 0) {
+      this.#rest(endpoint, count, inMs);
+    }
+    return inMs === 0;
+  }
+
+  /** Suspects of this endpoint wait for the limits of their keys. */
   #rest(endpoint: string, count: number, inMs: number): void {
     this.#wakeUp(endpoint);
-    const ring = () => {
-      this.#resting.delete(endpoint);
-      this.hint(endpoint, count);
-    };
-    const timer = setTimeout(ring, Math.min(inMs, MAX_REST_MS)).unref();
-    this.#resting.set(endpoint, { count, timer });
+    const ring = (): void => void this.hint(endpoint, count);
+    const timer = inMs < Number.POSITIVE_INFINITY ? setTimeout(ring, inMs).unref() : undefined;
+    this.#resting.set(endpoint, { count, timer, isSoon: inMs <= ASK_AGAIN_MS });
   }
 
   #wakeUp(endpoint: string): void {
@@ -159,11 +178,8 @@ export class Suspects implements AsyncDisposable {
     this.#resting.delete(endpoint);
   }
 
-  /** Claims one task for the slot; where none may start, says in how many milliseconds the next may. */
-  async #claim(
-    { name }: EndpointManifest,
-    slot: Slot,
-  ): Promise<{ readonly isFound: boolean; readonly inMs?: number | undefined }> {
+  /** Claims one task for the slot; false where it found none. */
+  async #claim({ name }: EndpointManifest, slot: Slot): Promise<boolean> {
     const { deploymentId, storage, backlog, recovery, now } = this.#options;
     const byKey = backlog.byKey(name);
     const claims = [{ endpoint: name, leaseId: slot.workerId, limit: 1, byKey }];
@@ -172,7 +188,6 @@ export class Suspects implements AsyncDisposable {
       const parameters = { deploymentId, nowMs: now(), claims, suspects: true };
       const {
         tasks: [claimed],
-        later: [later],
         due = [],
         doubtful = [],
       } = await storage.claimTasks(parameters);
@@ -180,10 +195,10 @@ export class Suspects implements AsyncDisposable {
       backlog.promoted(due);
       if (claimed === undefined) {
         slot.release();
-        return { isFound: false, inMs: later?.inMs };
+        return false;
       }
       this.#options.start(claimed, slot);
-      return { isFound: true };
+      return true;
     } catch (err) {
       slot.release();
       recovery.doubt([slot.workerId]);

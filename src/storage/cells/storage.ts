@@ -410,6 +410,10 @@ export class CellsStorage implements Storage {
     return mergedStates(await this.#cells.each((storage) => storage.queueStates(asked)));
   }
 
+  async nextSuspect(asked: ParametersOf<"nextSuspect">): Promise<number | undefined> {
+    return least(await this.#cells.each((storage) => storage.nextSuspect(asked)));
+  }
+
   async nextRunAt(asked: ParametersOf<"nextRunAt">): Promise<number | undefined> {
     return least(await this.#cells.each((storage) => storage.nextRunAt(asked)));
   }

@@ -15,6 +15,8 @@ import {
   CLAIM_SUSPECTS_BY_RATE,
   GIVE_KEYS,
   LOCK_TURN,
+  NEXT_SUSPECT,
+  NEXT_SUSPECT_BY_RATE,
 } from "./keys.ts";
 import type { LeaseClock } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
@@ -232,4 +234,21 @@ export async function nextRunAt(
 ): Promise<number | undefined> {
   const [row] = await session.query(NEXT, deploymentId, nowMs);
   return row && Number(row.run_at_ms);
+}
+
+/** In how many milliseconds the first suspect may start, by the limits of its key. */
+export async function nextSuspect(
+  session: Session,
+  clock: LeaseClock,
+  { deploymentId, endpoint, nowMs, byKey }: Parameters<Storage["nextSuspect"]>[0],
+): Promise<number | undefined> {
+  const { concurrency = null, rate } = byKey;
+  const of = [deploymentId, nowMs, 1, endpoint, concurrency] as const;
+  const [row] = rate
+    ? await session.query(NEXT_SUSPECT_BY_RATE, ...of, rate.count, rate.periodMs, clock(nowMs))
+    : await session.query(NEXT_SUSPECT, ...of);
+  if (Number(row?.keys ?? 0) === 0) {
+    return undefined;
+  }
+  return Number(row?.in_ms ?? Number.POSITIVE_INFINITY);
 }

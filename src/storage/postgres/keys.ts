@@ -275,26 +275,29 @@ export const CLAIM_OF_KEYS_BY_RATE = claimByKey("claim_of_keys_by_rate", {
   named: true,
 });
 
-/** Claims suspects in the order of the queue, within the room of their keys; `begun` is added. */
-export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
-  prepared(
-    name,
-    `WITH ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""}, waiting AS MATERIALIZED (
+/** SQL: the suspects of an endpoint that wait, with their keys, and how many of each key may start. */
+const suspectsOf = (rated: boolean, lock = "") => `waiting AS MATERIALIZED (
      SELECT deployment_id, task_id, priority, run_at_ms, coalesce(key, '') AS key FROM live_tasks
      WHERE ${READY_OF_ENDPOINT} AND suspect
-     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}
-     FOR UPDATE SKIP LOCKED
+     ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}${lock}
    ), rooms AS MATERIALIZED (
      SELECT one.key, ${
        rated
          ? `least(own.places, rate.starts) AS places, rate.last, rate.is_ahead,
        CASE WHEN own.places > 0 THEN rate.next_in_ms END AS next_in_ms`
-         : "own.places"
+         : "own.places, NULL::bigint AS next_in_ms"
      }
      FROM (SELECT DISTINCT key FROM waiting) AS one
      CROSS JOIN LATERAL (SELECT ${placesOf("one.key")} AS places) AS own
      ${rated ? `CROSS JOIN LATERAL ${startsOf("one.key")} AS rate` : ""}
-   ), ranked AS MATERIALIZED (
+   )`;
+
+/** Claims suspects in the order of the queue, within the room of their keys; `begun` is added. */
+export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
+  prepared(
+    name,
+    `WITH ${GIVEN}, ${WANTS}${rated ? `, ${CLOCK}` : ""},
+   ${suspectsOf(rated, " FOR UPDATE SKIP LOCKED")}, ranked AS MATERIALIZED (
      SELECT *, row_number() OVER (
        PARTITION BY key ORDER BY priority DESC, run_at_ms, task_id) AS nth FROM waiting
    ), picked AS MATERIALIZED (
@@ -303,16 +306,21 @@ export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
      FROM ranked JOIN rooms USING (key) WHERE nth <= places
      ORDER BY priority DESC, run_at_ms, task_id LIMIT (SELECT wanted FROM wants)
    ), ${dealt(GIVEN_KEY, rated ? "(SELECT now_ms FROM clock)" : "$2")}
-   ${rated ? `, ${keepStarts("rooms")}` : ""}${begun}, later AS (
-     SELECT $4 AS later_endpoint, ${
-       rated
-         ? "(SELECT min(next_in_ms) FROM rooms HAVING count(next_in_ms) = count(*))"
-         : "NULL::bigint"
-     } AS in_ms
-     FROM wants WHERE wants.wanted > 0 AND NOT EXISTS (SELECT FROM claimed)
-   )
-   SELECT * FROM later FULL JOIN claimed ON false`,
+   ${rated ? `, ${keepStarts("rooms")}` : ""}${begun}
+   SELECT * FROM claimed`,
   );
 
 export const CLAIM_SUSPECTS_BY_KEY = claimSuspectsByKey("claim_suspects_by_key", false);
 export const CLAIM_SUSPECTS_BY_RATE = claimSuspectsByKey("claim_suspects_by_rate", true);
+
+/** When the first suspect may start, and of how many keys some wait. Only one is asked for (`$3`). */
+const nextSuspectOf = (name: string, rated: boolean) =>
+  prepared(
+    name,
+    `WITH wants AS MATERIALIZED (SELECT $3::integer AS wanted)${rated ? `, ${CLOCK}` : ""},
+   ${suspectsOf(rated)}
+   SELECT min(CASE WHEN places > 0 THEN 0 ELSE next_in_ms END) AS in_ms, count(*) AS keys FROM rooms`,
+  );
+
+export const NEXT_SUSPECT = nextSuspectOf("next_suspect", false);
+export const NEXT_SUSPECT_BY_RATE = nextSuspectOf("next_suspect_by_rate", true);

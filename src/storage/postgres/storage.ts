@@ -24,7 +24,7 @@ import {
   withoutBlobs,
 } from "./blobs.ts";
 import { cancelTasks } from "./cancel.ts";
-import { claimTasks, countDue, nextRunAt } from "./claim.ts";
+import { claimTasks, countDue, nextRunAt, nextSuspect } from "./claim.ts";
 import { DEFAULT_STATEMENT_TIMEOUT_MS } from "./connection.ts";
 import { CountFolder, countTasks } from "./counts.ts";
 import type { PostgresDatabase } from "./database.ts";
@@ -339,6 +339,9 @@ export class PostgresStorage implements Storage {
   queuePosition = this.#question(queuePosition);
   countTasks = (asked: ParametersOf<"countTasks">) => this.#counts.add(asked);
   countDue = this.#question(countDue);
+  nextSuspect = this.#question((db, parameters: ParametersOf<"nextSuspect">) =>
+    nextSuspect(db, this.#clock, parameters),
+  );
   oldestWaiting = this.#question(oldestWaiting);
   queueStates = this.#question(queueStates);
   describeDatabase = () => this.#question(describeDatabase)(undefined);

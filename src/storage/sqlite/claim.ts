@@ -68,7 +68,7 @@ export function claimTasks(
     } else if (byKey === undefined) {
       picked = { rows: pickInOrder(db, picking, suspects ? SUSPECTS : INNOCENTS) };
     } else {
-      picked = pickSuspects(db, picking);
+      picked = { rows: pickSuspects(db, picking) };
     }
     const { rows } = picked;
     if (picked.later) {
@@ -100,12 +100,12 @@ function pickByTurns(
   return picked;
 }
 
-function pickSuspects(db: SqliteDatabase, picking: Picking): Picked {
-  const picked = pickSuspectsByKey(db, picking);
+function pickSuspects(db: SqliteDatabase, picking: Picking): SqliteRow[] {
+  const rows = pickSuspectsByKey(db, picking);
   if (picking.fair === "seconds") {
-    beginTimes(db, picking, picked.rows);
+    beginTimes(db, picking, rows);
   }
-  return picked;
+  return rows;
 }
 
 function pickInOrder(

@@ -15,6 +15,7 @@ import {
   MAX_STARTS_LOOKED_AT,
   MAX_SUSPECTS_LOOKED_AT,
   MAX_UNKEYED_LOOKED_AT,
+  type Storage,
 } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
@@ -337,9 +338,38 @@ export function taskOfKey(
 }
 
 /** The suspects to claim, as all others in the order of the queue, but within the room of their keys. */
-export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked {
-  const { deploymentId, endpoint, nowMs, limit } = picking;
-  const waiting = db.all(
+export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): SqliteRow[] {
+  const rooms = new Map<string, number>();
+  const rows: SqliteRow[] = [];
+  for (const row of waitingSuspects(db, picking)) {
+    const key = String(row.key ?? "");
+    const room = rooms.get(key) ?? leastOf(roomOf(db, picking, key));
+    if (room > 0 && rows.length < picking.limit) {
+      rows.push(row);
+      giveKey(db, picking.deploymentId, String(row.task_id));
+    }
+    rooms.set(key, room - 1);
+  }
+  keepStarts(db, picking, rows);
+  return rows;
+}
+
+/** In how many milliseconds the first suspect may start, by the limits of its key. */
+export function nextSuspect(
+  db: SqliteDatabase,
+  { byKey, ...of }: Parameters<Storage["nextSuspect"]>[0],
+): number | undefined {
+  const picking = { ...of, ...byKey, limit: 1 };
+  const keys = new Set(waitingSuspects(db, picking).map(({ key }) => String(key ?? "")));
+  const times = Array.from(keys, (key) => {
+    const room = roomOf(db, picking, key);
+    return leastOf(room) > 0 ? 0 : room.places > 0 ? room.nextInMs : Number.POSITIVE_INFINITY;
+  });
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+function waitingSuspects(db: SqliteDatabase, { deploymentId, endpoint, nowMs }: Picking) {
+  return db.all(
     `SELECT ${TO_CLAIM}, key FROM tasks INDEXED BY tasks_suspect
      WHERE suspect = 1 AND ${OF_ENDPOINT} AND status = ${STATUS.ready} AND ${CAN_START}
      ORDER BY priority DESC, run_at_ms, task_id LIMIT ${MAX_SUSPECTS_LOOKED_AT}`,
@@ -347,28 +377,6 @@ export function pickSuspectsByKey(db: SqliteDatabase, picking: Picking): Picked 
     endpoint,
     nowMs,
   );
-  const rooms = new Map<string, number>();
-  const rows: SqliteRow[] = [];
-  /** They wait for nothing but the rates of their keys. */
-  let isOfRates = true;
-  let inMs = Number.POSITIVE_INFINITY;
-  for (const row of waiting) {
-    const key = String(row.key ?? "");
-    const own = rooms.has(key) ? undefined : roomOf(db, picking, key);
-    const room = rooms.get(key) ?? (own ? leastOf(own) : 0);
-    if (own) {
-      isOfRates &&= own.places > 0;
-      inMs = Math.min(inMs, own.nextInMs);
-    }
-    if (room > 0 && rows.length < limit) {
-      rows.push(row);
-      giveKey(db, deploymentId, String(row.task_id));
-    }
-    rooms.set(key, room - 1);
-  }
-  keepStarts(db, picking, rows);
-  const isResting = rows.length === 0 && isOfRates;
-  return { rows, later: isResting ? toLater({ inMs, cut: undefined }) : undefined };
 }
 
 export function leastOf({ places, starts }: KeyRoom): number {

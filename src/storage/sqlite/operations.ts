@@ -18,6 +18,7 @@ import { beginEpoch } from "./epoch.ts";
 import { recordEvent } from "./events.ts";
 import { expireTasks } from "./expire.ts";
 import { fireSchedule } from "./fire-schedule.ts";
+import { nextSuspect } from "./keys.ts";
 import { adoptLease, closeLease, openLease, renewLeases, rescueExpired } from "./leases.ts";
 import { listTasks } from "./list.ts";
 import { appendPieces, readPieces } from "./pieces.ts";
@@ -134,6 +135,7 @@ export const OPERATIONS: Operations = {
   queuePosition,
   countTasks: (db, { deploymentId }) => db.counts.list(deploymentId),
   countDue,
+  nextSuspect,
   oldestWaiting,
   queueStates,
   describeDatabase,

@@ -157,6 +157,7 @@ export class SqliteStorage implements Storage {
   queuePosition = this.#operation("queuePosition");
   countTasks = this.#operation("countTasks");
   countDue = this.#operation("countDue");
+  nextSuspect = this.#operation("nextSuspect");
   oldestWaiting = this.#operation("oldestWaiting");
   queueStates = this.#operation("queueStates");
   describeDatabase = () => this.#operation("describeDatabase")(undefined);

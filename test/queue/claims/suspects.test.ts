@@ -36,10 +36,19 @@ async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
     await endAttempt(storage, attempt(taskId), end);
   }
   const started: string[] = [];
+  /** How often the storage was asked when the next one may start. */
+  let asked = 0;
   /** A pool of one worker: how often it was reserved, and whether a suspect has it. */
   const worker = { reserved: 0, held: false };
   const suspects: Suspects = new Suspects({
-    storage,
+    storage: {
+      claimTasks: (parameters) => storage.claimTasks(parameters),
+      nextSuspect: async (parameters) => {
+        const inMs = await storage.nextSuspect(parameters);
+        asked += 1;
+        return inMs;
+      },
+    },
     deploymentId: DEPLOYMENT,
     log: LOG,
     now: () => nowMs,
@@ -96,6 +105,9 @@ async function begin(taskIds: readonly string[], byKey?: ClaimByKey) {
     claiming,
     worker,
     pass,
+    get asked() {
+      return asked;
+    },
     [Symbol.asyncDispose]: dispose,
   };
 }
@@ -137,21 +149,60 @@ it("asks for no worker while all rest for the rates of their keys, and for one w
     await using begun = await begin(["a", "b"], { rate: { count: 1, periodMs: 60_000 } });
     const { suspects, started, worker, pass } = begun;
     await survey(begun);
-    await expect.poll(() => worker).toEqual({ reserved: 2, held: false });
+    await expect.poll(() => begun.asked).toBe(2);
     expect(started).toEqual(["a"]);
     for (let round = 0; round < 3; round++) {
       expect(suspects.hint(ENDPOINT, 1)).toBe(false);
+      await expect.poll(() => begun.asked).toBe(3 + round);
       pass(10_000);
     }
-    expect(worker.reserved).toBe(2);
-    // Another one has come that this node knows nothing of.
-    expect(suspects.hint(ENDPOINT, 2)).toBe(true);
-    await expect.poll(() => worker).toEqual({ reserved: 3, held: false });
+    expect(worker).toEqual({ reserved: 1, held: false });
     pass(30_001);
     await expect.poll(() => started).toEqual(["a", "b"]);
+    expect(worker.reserved).toBe(2);
   } finally {
     vi.useRealTimers();
   }
+});
+
+it("asks for no worker while as many of their key run as may, and for one when one has ended", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    await using begun = await begin(["a", "b"], { concurrency: 1 });
+    const { storage, suspects, started, worker, pass } = begun;
+    const running = await startTask(storage, "c", { key: "a" });
+    await survey(begun);
+    await expect.poll(() => begun.asked).toBe(1);
+    // Others of the endpoint end meanwhile: it is asked once for all of them.
+    for (let round = 0; round < 3; round++) {
+      suspects.freed(ENDPOINT);
+    }
+    pass(500);
+    await expect.poll(() => begun.asked).toBe(2);
+    expect(suspects.hint(ENDPOINT, 2)).toBe(false);
+    await expect.poll(() => begun.asked).toBe(3);
+    expect(worker).toEqual({ reserved: 0, held: false });
+    await endAttempt(storage, running, { status: "cancelled" });
+    suspects.freed(ENDPOINT);
+    pass(500);
+    await expect.poll(() => started).toEqual(["a"]);
+    await endAttempt(storage, attempt("a", { attempt: 2 }), { status: "cancelled" });
+    suspects.freed(ENDPOINT);
+    pass(500);
+    await expect.poll(() => started).toEqual(["a", "b"]);
+    expect(worker.reserved).toBe(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("forgets without a worker what another node has claimed, where keys have limits", async () => {
+  await using begun = await begin(["a"], { concurrency: 1 });
+  expect(await claim(begun.storage, { suspects: true })).toHaveLength(1);
+  expect(begun.suspects.hint(ENDPOINT, 1)).toBe(true);
+  await expect.poll(() => begun.asked).toBe(1);
+  begun.suspects.wake();
+  expect(begun).toMatchObject({ asked: 1, started: [], worker: { reserved: 0 } });
 });
 
 it("tells of the keys of delayed tasks that it has found due", async () => {
@@ -163,12 +214,25 @@ it("tells of the keys of delayed tasks that it has found due", async () => {
   expect(promoted).toEqual([{ endpoint: ENDPOINT, keys: ["b"] }]);
 });
 
-it("looks again for a suspect that has come while a claim found none that may start", async () => {
+it("looks again for a suspect that has come while it learned that none may start", async () => {
   await using begun = await begin(["a", "b"], { rate: { count: 1, periodMs: 60_000 } });
-  const { suspects, claiming, worker } = begun;
+  const { suspects, claiming } = begun;
   await survey(begun);
-  await expect.poll(() => worker).toEqual({ reserved: 2, held: false });
+  await expect.poll(() => begun.asked).toBe(2);
   claiming.push(() => suspects.came(ENDPOINT));
   suspects.came(ENDPOINT);
-  await expect.poll(() => worker).toEqual({ reserved: 4, held: false });
+  await expect.poll(() => begun.asked).toBe(4);
+});
+
+it("looks again for a suspect that has come while a claim found none", async () => {
+  await using begun = await begin(["a"]);
+  const { suspects, claiming, worker } = begun;
+  await survey(begun);
+  await expect.poll(() => worker).toEqual({ reserved: 1, held: false });
+  claiming.push(
+    () => {},
+    () => suspects.came(ENDPOINT),
+  );
+  suspects.came(ENDPOINT);
+  await expect.poll(() => worker).toEqual({ reserved: 3, held: false });
 });

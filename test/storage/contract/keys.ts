@@ -4,9 +4,11 @@ import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import type { Contract } from "../contract.ts";
 import {
   attempt,
+  type ClaimOptions,
   claim,
   claimAndLook,
   DEPLOYMENT,
+  ENDPOINT,
   endAttempt,
   FAILURE,
   key,
@@ -223,6 +225,14 @@ export function keysContract({ it }: Contract): void {
   describe("seconds", () => timesContract({ it }));
 }
 
+/** When the first suspect of the endpoint may start. */
+function nextSuspect(
+  storage: Storage,
+  { byKey, nowMs }: Required<Pick<ClaimOptions, "byKey" | "nowMs">>,
+) {
+  return storage.nextSuspect({ deploymentId: DEPLOYMENT, endpoint: ENDPOINT, nowMs, byKey });
+}
+
 const RATE = { count: 3, periodMs: 60_000 };
 /** After so long a start counts no more. */
 const OVER_MS = RATE.periodMs + 1;
@@ -269,8 +279,10 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     await endAttempt(storage, attempt("a0", { attempt: 3 }), lost);
     expect(await claimAndLook(storage, { byKey, suspects: true, nowMs: NOW_MS + 10 })).toEqual({
       tasks: [],
-      later: [{ endpoint: "work", inMs: OVER_MS - 10 }],
+      later: [],
     });
+    expect(await nextSuspect(storage, { byKey, nowMs: NOW_MS + 10 })).toBe(OVER_MS - 10);
+    expect(await nextSuspect(storage, { byKey, nowMs: NOW_MS + OVER_MS })).toBe(0);
     const busy = { ...byKey, concurrency: 1 };
     expect(await claim(storage, { byKey, nowMs: NOW_MS + OVER_MS })).toHaveLength(3);
     const later = { suspects: true, nowMs: NOW_MS + 2 * OVER_MS };
@@ -278,6 +290,9 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
       tasks: [],
       later: [],
     });
+    expect(await nextSuspect(storage, { byKey: busy, nowMs: later.nowMs })).toBe(
+      Number.POSITIVE_INFINITY,
+    );
     expect(await claimAndLook(storage, { byKey, ...later })).toMatchObject({
       tasks: [{ task: { taskId: "a0" } }],
       later: [],
@@ -398,7 +413,7 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     expect(started).toHaveLength(2);
   });
 
-  it("does not say when a suspect may start while another one waits for a place", async (storage) => {
+  it("says when the first suspect may start, of those that wait for a place and for their rate", async (storage) => {
     await openLease(storage);
     const byKey = { rate: RATE, concurrency: 1 };
     const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
@@ -410,13 +425,16 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     await submitMany(storage, 1, "a");
     await claim(storage, { byKey: limited });
     await endAttempt(storage, attempt("a0"), lost);
-    const asked = { byKey: limited, suspects: true, nowMs: NOW_MS + 10 };
-    expect(await claimAndLook(storage, asked)).toEqual({ tasks: [], later: [] });
+    const at = { nowMs: NOW_MS + 10 };
+    expect(await nextSuspect(storage, { byKey: limited, ...at })).toBe(OVER_MS - 10);
+    expect(await nextSuspect(storage, { byKey, ...at })).toBe(0);
+    expect(await nextSuspect(storage, { byKey: { concurrency: 1 }, ...at })).toBe(0);
+    expect(taskIds(await claim(storage, { byKey, suspects: true, ...at }))).toEqual(["a0"]);
+    expect(await nextSuspect(storage, { byKey, ...at })).toBe(Number.POSITIVE_INFINITY);
     await endAttempt(storage, attempt("b1"), success(1));
-    expect(await claimAndLook(storage, asked)).toEqual({
-      tasks: [],
-      later: [{ endpoint: "work", inMs: OVER_MS - 10 }],
-    });
+    expect(await nextSuspect(storage, { byKey, ...at })).toBe(0);
+    expect(taskIds(await claim(storage, { byKey, suspects: true, ...at }))).toEqual(["b0"]);
+    expect(await nextSuspect(storage, { byKey, ...at })).toBeUndefined();
   });
 
   it("keeps starts that no window holds while tasks of their keys wait to be found by them", async (storage) => {

@@ -180,9 +180,10 @@ export class RunningAttempt implements ExecutionListener, PieceSource {
     this.#meter = new UsageMeter(begun.slot, listener.units);
   }
 
-  /** What it used; call it once, at its end. */
-  used(): AttemptUse {
-    return { ...this.#meter.end(), peakMemoryBytes: this.execution?.peakMemoryBytes };
+  /** What it used; undefined where its function has not begun. Call it once, at its end. */
+  used(end: ExecutionEnd): AttemptUse | undefined {
+    const used = { ...this.#meter.end(), peakMemoryBytes: this.execution?.peakMemoryBytes };
+    return end.kind === "displaced" && end.unbegun ? undefined : used;
   }
 
   cancel(): void {

@@ -7,7 +7,7 @@ import { Slots } from "../collections/slots.ts";
 import { toProblem } from "../errors.ts";
 import type { Log } from "../log/log.ts";
 import type { TaskOutcome } from "../metrics/metrics.ts";
-import type { EndRecord, FailureFacts } from "../pool/calls/execution.ts";
+import type { EndRecord, ExecutionEnd, FailureFacts } from "../pool/calls/execution.ts";
 import type { EndpointManifest } from "../protocol/manifest.ts";
 import type { AttemptUse } from "../storage/hosting/usage.ts";
 import type { LeasedTask } from "../storage/leases.ts";
@@ -52,7 +52,8 @@ export interface RanAttempt {
   readonly takeEvents: (() => Promise<readonly NewEvent[]>) | undefined;
   /** It was alone in its worker, as suspects are. */
   readonly alone: boolean;
-  readonly used: AttemptUse;
+  /** Undefined: its function has not begun. */
+  readonly used: AttemptUse | undefined;
   /** Its seconds count for its key. */
   readonly isTimed: boolean;
 }
@@ -95,17 +96,17 @@ export class Completer {
     return ended;
   }
 
-  /** Returns a claimed task to the queue without having run it. */
-  giveBack(attempt: Attempt): void {
-    void this.record(attempt, returned("it was returned before it began"));
+  /** Returns a claimed task to the queue without having run it. `unbegun`: nobody else has, either. */
+  giveBack(attempt: Attempt, unbegun: Unbegun = {}): void {
+    void this.record(attempt, { ...returned("it was returned before it began"), ...unbegun });
   }
 
   /** Fails a claimed task without having run it. */
-  refuse(claimed: ClaimedTask, failure: TaskFailure): void {
+  refuse(claimed: ClaimedTask, failure: TaskFailure, unbegun: Unbegun = {}): void {
     const { endpoint, taskId, attempt, trace } = claimed.task;
     const facts = { endpoint, taskId, attempt, ...loggedTrace(trace) };
     this.#options.log.info(facts, `a task cannot run: ${failure.message}`);
-    void this.record(attemptOf(claimed), { status: "failure", failure });
+    void this.record(attemptOf(claimed), { status: "failure", failure, ...unbegun });
   }
 
   /**
@@ -200,6 +201,23 @@ export class Completer {
       log.warn({ err, ...attempt }, "progress or log lines were dropped");
     }
   }
+}
+
+/** What says that an attempt has not begun. */
+type Unbegun = { readonly unbegun?: true };
+
+/** What says that an attempt at an endpoint has not begun, where its starts have a rate. */
+export function unbegunAt(endpoint: EndpointManifest | undefined): Unbegun {
+  return endpoint?.byKey?.rate ? { unbegun: true } : {};
+}
+
+/** Back to the queue: its worker was ended because of others. */
+export function displacedEnd(
+  { message, unbegun }: Extract<ExecutionEnd, { readonly kind: "displaced" }>,
+  endpoint: EndpointManifest,
+): AttemptEnd {
+  const end = returned(`its worker was ended for another reason: ${message}`);
+  return { ...end, ...(unbegun && unbegunAt(endpoint)) };
 }
 
 /** Back to the queue, at once unless it gets another time: the end was not the task's fault. */

@@ -59,9 +59,11 @@ import {
   attemptOf,
   Completer,
   countedAs,
+  displacedEnd,
   failedEnd,
   type RanAttempt,
   returned,
+  unbegunAt,
 } from "./completer.ts";
 import { RunTimes, retryAfter } from "./estimate.ts";
 import type { MaintainedQueue } from "./maintenance/maintenance.ts";
@@ -346,7 +348,7 @@ export class Queue implements Disposable {
     if (refusal === undefined) {
       return false;
     }
-    this.#completer.refuse(claimed, refusal);
+    this.#completer.refuse(claimed, refusal, unbegunAt(this.#backlog.find(claimed.task.endpoint)));
     // Its slot was not used, and more may be waiting.
     const { endpoint, key = "" } = claimed.task;
     this.#backlog.hint(endpoint, [key]);
@@ -362,7 +364,7 @@ export class Queue implements Disposable {
     } else {
       // The service was replaced by one without this endpoint while the claim was under way.
       slot?.release();
-      this.giveBack(claimed);
+      this.#completer.giveBack(attemptOf(claimed), unbegunAt(endpoint));
     }
   }
 
@@ -393,7 +395,7 @@ export class Queue implements Disposable {
     this.#changes.publish(begun.task.taskId, begun.task);
   }
 
-  /** Returns a task to the queue that was claimed, here or by another node, and does not run. */
+  /** Returns a task to the queue that was claimed by another node, and does not run any more. */
   giveBack(leased: LeasedTask): void {
     this.#completer.giveBack(attemptOf(leased));
   }
@@ -412,7 +414,7 @@ export class Queue implements Disposable {
     const outcome = this.#outcome(end, begun);
     span?.end(attemptEnd(end, outcome));
     const { takeEvents } = running;
-    const used = running.used();
+    const used = running.used(end);
     const isTimed = endpoint.byKey?.fair === "seconds";
     const ran = { task, runSeconds: runMs / 1_000, takeEvents, alone: slot.alone, used, isTimed };
     return this.#completer.record(attemptOf(begun), this.#attempts.toRecord(running, outcome), ran);
@@ -420,11 +422,12 @@ export class Queue implements Disposable {
 
   /** What to record of an attempt whose execution ended like this. */
   #outcome(end: ExecutionEnd, begun: BegunAttempt): AttemptEnd {
+    const { now } = this.#options;
     switch (end.kind) {
       case "result":
         return { status: "success", result: end.result };
       case "failure":
-        return failedEnd(failures.functionFailed(end.failure), begun, this.#options.now(), end);
+        return failedEnd(failures.functionFailed(end.failure), begun, now(), end);
       case "lost":
         return end.alone
           ? { status: "worker_lost", failure: failures.workerLost(end) }
@@ -432,14 +435,12 @@ export class Queue implements Disposable {
       case "cut_off":
         return { status: "node_lost", failure: failures.cutOff(end.message) };
       case "displaced":
-        return returned(`its worker was ended for another reason: ${end.message}`);
-      case "unavailable": {
-        const runAtMs = this.#options.now() + BLOB_STORE_RETRY_PAUSE_MS;
-        return { ...returned(end.problem.rawMessage), runAtMs };
-      }
+        return displacedEnd(end, begun.endpoint);
+      case "unavailable":
+        return { ...returned(end.problem.rawMessage), runAtMs: now() + BLOB_STORE_RETRY_PAUSE_MS };
       case "aborted":
         if (end.reason === "timeout") {
-          const failed = failedEnd(failures.timedOut(begun.endpoint), begun, this.#options.now());
+          const failed = failedEnd(failures.timedOut(begun.endpoint), begun, now());
           // It did not hear the abort, so that its worker had to be killed.
           return end.killed && failed.status === "queued" ? { ...failed, suspect: true } : failed;
         }
@@ -510,8 +511,7 @@ export class Queue implements Disposable {
       throw tooLate(found.task, "cancelled", "is already running: add abort=true to stop it");
     }
     const waitMs = graceMs + ABORT_MARGIN_MS;
-    const isDone = ({ status }: Task): boolean => status !== "running";
-    const ended = this.tasks.waitUntil({ ...question, waitMs }, isDone);
+    const ended = this.tasks.waitUntil({ ...question, waitMs }, (one) => one.status !== "running");
     const aborted = this.#attempts.abort(taskId) ? undefined : this.#peers.requestAbort(taskId);
     // Together: either may fail while the other is under way.
     const [task] = await Promise.all([ended, aborted]);

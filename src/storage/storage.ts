@@ -17,12 +17,12 @@
  * milliseconds since 1970.
  */
 
-import type { ByKeyManifest } from "../protocol/manifest.ts";
 import type { Payload } from "../protocol/messages.ts";
 import type { LineRange, TaskEventBody, TaskHistory } from "../tasks/event.ts";
 import type { Task, TaskFailure } from "../tasks/task.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { RestorableStorage } from "./backup.ts";
+import type { ClaimByKey, LaterClaim } from "./claims-by-key.ts";
 import type { DatabaseFacts } from "./database-facts.ts";
 import type { HostingStorage } from "./hosting/hosting.ts";
 import type { ScheduleRecord } from "./hosting/schedules.ts";
@@ -120,57 +120,16 @@ export interface Claimed {
   readonly doubtful?: readonly string[];
 }
 
-/** What is to be claimed later of an endpoint that goes by keys. */
-export interface LaterClaim {
-  readonly endpoint: string;
-  /** In how many milliseconds a task may start that waits for its key's rate; of suspects nothing is said. */
-  readonly inMs?: number | undefined;
-  /**
-   * Further keys have tasks waiting, which the claim has not looked at: the next one goes on with those.
-   * `around`: it came past the last key, and went on with the first. Absent: it has looked at all, or at
-   * those that it was to look at.
-   */
-  readonly cut?: "on" | "around" | undefined;
-}
-
-/** How an endpoint is claimed whose callers share it by their keys. */
-export interface ClaimByKey extends ByKeyManifest {
-  /**
-   * Looks at these keys and no others, but for those of which a start has left the window of their rate
-   * since that was last looked for. At most 200. Absent: at all in turn.
-   */
-  readonly keys?: readonly string[] | undefined;
-  /**
-   * Tasks may wait that were stored without a key, before the endpoint went by keys: those among the
-   * first 10,000 of its queue get the empty one.
-   */
-  readonly unkeyed?: boolean | undefined;
-}
-
-/** Keys that a claim passes whose tasks cannot start; the next one goes on with those after them. */
-export const MAX_KEYS_LOOKED_AT = 1_000;
-/** After how long the next keys are looked at, where a claim has not looked at all that it was to. */
-export const LOOK_ON_MS = 100;
-/** Starts that have left the window of their rate, whose keys a claim looks at; the next one goes on. */
-export const MAX_STARTS_LOOKED_AT = 200;
-
-/** Keys that a claim by seconds compares; the next one goes on with those after them. */
-export const MAX_KEYS_COMPARED = 200;
-/** For how long it counts what a key has had, and the most that one attempt counts. */
-export const KEY_TIME_MS = 86_400_000;
-/** Beyond so many runs, those that are known of count half: how long the next one may take is of the last. */
-export const MAX_RUNS_KNOWN = 32;
-
-/** Tasks of a queue that are looked at for such without a key. */
-export const MAX_UNKEYED_LOOKED_AT = 10_000;
-
-/** Suspects of an endpoint that goes by keys that a claim looks at for some whose key has room. */
-export const MAX_SUSPECTS_LOOKED_AT = 100;
-
 export type AttemptEnd =
   | { readonly status: "success"; readonly result: Payload }
   /** `result` is what is to be read all the same, without blobs: the answer of a mounted server. */
-  | { readonly status: "failure"; readonly failure: TaskFailure; readonly result?: Payload }
+  | {
+      readonly status: "failure";
+      readonly failure: TaskFailure;
+      readonly result?: Payload;
+      /** As of a return to the queue. */
+      readonly unbegun?: true;
+    }
   | { readonly status: "cancelled" }
   /**
    * Back to the queue for another attempt: a retry when this one `failed`,
@@ -178,7 +137,8 @@ export type AttemptEnd =
    * `runAtMs`; without that, it returns to its old place in the queue. The
    * task records the attempt with its `failure`. With `suspect` it may have ended
    * its worker, and is claimed as a suspect from then on. Without, one that failed
-   * is a suspect no longer, and any other stays what it was.
+   * is a suspect no longer, and any other stays what it was. With `unbegun` its function has not begun,
+   * and will not under this attempt: that it was claimed counts for no rate from the next claim on.
    */
   | {
       readonly status: "queued";
@@ -186,6 +146,7 @@ export type AttemptEnd =
       readonly runAtMs?: number;
       readonly failure: TaskFailure;
       readonly suspect?: true;
+      readonly unbegun?: true;
     }
   /**
    * The worker died with this attempt alone in it, for the reason in `failure`. The
@@ -314,7 +275,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
    * With `byKey` the tasks of an endpoint are claimed by their keys in turn, from the one after that
    * which was claimed last; of each key the highest priority first, then the longest due. Tasks
    * without a key are those of one key. Across all nodes, never more of one key run than `concurrency`,
-   * and no window of the period of `rate` has more starts than its count. One claim passes 1,000 keys
+   * and no window of the period of `rate` has more starts than its count, but for those of tasks that
+   * are known not to have begun. One claim passes 1,000 keys
    * at most that have none to start.
    *
    * With `fair: "seconds"` the next task is of the key that has had the least: the time that its tasks
@@ -446,7 +408,8 @@ export interface Storage extends RestorableStorage, PieceStorage, LeaseStorage, 
   /**
    * Deletes at most `limit` expired finished tasks with all their data, but none whose end a webhook
    * waits for and whose message was not made yet, and forgets as many that were deleted before, and
-   * as many starts that no window of a rate can hold. Returns how many there were of what was most.
+   * as many starts, also unbegun ones, that no window of a rate can hold. Returns how many there were of
+   * what was most.
    */
   pruneFinished(parameters: { readonly nowMs: number; readonly limit: number }): Promise<number>;
 

@@ -57,6 +57,7 @@ const RUN_HERE: readonly (readonly [command: string, ...loads: readonly string[]
 
 /** What every storage adapter may know. */
 const ADAPTERS_SHARE = [
+  "src/storage/claims-by-key.ts",
   "src/storage/storage.ts",
   "src/storage/backup.ts",
   "src/storage/database-facts.ts",
@@ -230,6 +231,7 @@ export const RULES: readonly Rule[] = [
         "src/storage/hosting/",
         "src/storage/metrics/",
         "src/storage/backup.ts",
+        "src/storage/claims-by-key.ts",
         "src/storage/database-facts.ts",
         "src/storage/leases.ts",
         "src/storage/listing.ts",

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { ExecutionEnd, ExecutionListener } from "../../src/pool/calls/execution.ts";
 import type { Slot } from "../../src/pool/pool.ts";
-import type { EndpointManifest } from "../../src/protocol/manifest.ts";
+import type { ByKeyManifest, EndpointManifest } from "../../src/protocol/manifest.ts";
 import { type SubmissionOptions, TakenByOthers } from "../../src/queue/submission.ts";
 import { createIdSource } from "../../src/tasks/id.ts";
 import { localFiles } from "../storage/files/local.ts";
@@ -16,17 +16,18 @@ const FAILED: ExecutionEnd = {
 };
 
 /** A claimed task that runs; `end` ends its attempt, and resolves when that is stored. */
-async function running(retries = 1) {
+async function running(retries = 1, byKey?: ByKeyManifest) {
   const storage = await openSqlite(":memory:");
   const queue = queueOn(storage, { keeper: localFiles().task });
   const taskId = createIdSource()();
   await openLease(storage);
-  await submit(storage, newTask(taskId));
+  await submit(storage, newTask(taskId, byKey && { key: "ada" }));
   const endpoint = {
     name: ENDPOINT,
     kind: "task",
     timeoutMs: 1_000,
     retries: { max: retries, backoffMs: 60_000 },
+    ...(byKey && { byKey }),
   } as EndpointManifest;
   const listeners: ExecutionListener[] = [];
   const slot = {
@@ -36,7 +37,7 @@ async function running(retries = 1) {
     },
     release() {},
   };
-  const [claimed] = await claim(storage);
+  const [claimed] = await claim(storage, byKey && { byKey });
   if (claimed === undefined) {
     throw new Error("the task was not claimed");
   }
@@ -109,6 +110,17 @@ it.each<[string, ExecutionEnd]>([
 ])("returns a task to the queue whose worker %s, and counts no failure", async (_, end) => {
   await using it = await running(0);
   expect(await it.end(end)).toMatchObject({ status: "queued", failedAttempts: 0 });
+});
+
+it.each([
+  ["nothing that was displaced before it began", { unbegun: true }, 1],
+  ["what began in a worker that was ended for another", {}, 0],
+] as const)("counts for the rate of a key %s", async (_, facts, again) => {
+  const byKey = { rate: { count: 1, periodMs: 3_600_000 } };
+  await using it = await running(1, byKey);
+  const task = await it.end({ kind: "displaced", message: "another call blocked", ...facts });
+  expect(task).toMatchObject({ status: "queued", attempt: 1 });
+  expect(await claim(it.storage, { byKey })).toHaveLength(again);
 });
 
 it("cancels a running task only when it may abort it, and a finished one never", async () => {

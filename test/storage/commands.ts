@@ -6,7 +6,7 @@ import type { AttemptEnd, NewEvent, NewTask, Storage } from "../../src/storage/s
 import { eventLog } from "../../src/tasks/event.ts";
 import { WORKER_LOST } from "../../src/tasks/failure.ts";
 import { counts, FAILURE, json } from "./fixtures.ts";
-import { RATE } from "./model.ts";
+import { RATE } from "./model-starts.ts";
 import {
   abortSteps,
   attemptSteps,
@@ -111,6 +111,8 @@ function toEnd(kind: number, nowMs: number): AttemptEnd {
     { status: "cancelled" },
     { status: "queued", runAtMs: nowMs + (kind % 3) * 50, failed: true, failure: FAILURE },
     { status: "queued", failed: false, failure: FAILURE },
+    { status: "queued", failed: false, failure: FAILURE, unbegun: true },
+    { status: "failure", failure: FAILURE, unbegun: true },
     { status: "queued", runAtMs: nowMs + 20, failed: false, failure: FAILURE },
     { status: "queued", failed: false, failure: FAILURE, suspect: true },
     { status: "worker_lost", failure: WORKER_LOST },

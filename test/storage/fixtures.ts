@@ -1,11 +1,11 @@
 /** What the tests of the storage port are made of: one deployment, one endpoint, one clock. */
 import type { Payload } from "../../src/protocol/messages.ts";
+import type { ClaimByKey } from "../../src/storage/claims-by-key.ts";
 import type { AttemptUse } from "../../src/storage/hosting/usage.ts";
 import type { TaskListing } from "../../src/storage/listing.ts";
 import type {
   Attempt,
   AttemptEnd,
-  ClaimByKey,
   Claimed,
   ClaimedTask,
   NewTask,

@@ -143,3 +143,12 @@ export function inOrder(a: ModelTask, b: ModelTask): number {
     (a.task.taskId < b.task.taskId ? -1 : 1)
   );
 }
+
+export function canStart({ submitted: { startByMs } }: ModelTask, nowMs: number): boolean {
+  return startByMs === undefined || startByMs > nowMs;
+}
+
+/** Also one that was found due by a clock that is ahead of this one. */
+export function isClaimable(found: ModelTask, nowMs: number): boolean {
+  return (found.due || found.task.runAtMs <= nowMs) && canStart(found, nowMs);
+}

@@ -8,12 +8,13 @@
  * log down, state changes included, where adapters store the least that the
  * log can be derived from.
  */
+
+import type { ClaimByKey } from "../../src/storage/claims-by-key.ts";
 import type { QueueCount } from "../../src/storage/queues.ts";
 import type {
   Attempt,
   AttemptEnd,
   CancelOutcome,
-  ClaimByKey,
   Claimed,
   ClaimedTask,
   DeleteOutcome,
@@ -25,12 +26,14 @@ import type {
 } from "../../src/storage/storage.ts";
 import { MAX_LOST_NODES, MAX_LOST_WORKERS, restartAfterLostNode } from "../../src/tasks/lost.ts";
 import { isFinal, type Task, type TaskFailure } from "../../src/tasks/task.ts";
-
+import { KeyStarts } from "./model-starts.ts";
 import {
   append,
+  canStart,
   create,
   finish,
   inOrder,
+  isClaimable,
   type ModelTask,
   removeLines,
   requeue,
@@ -43,24 +46,11 @@ type ParametersOf<Name extends keyof Storage> = Storage[Name] extends (
   ? P
   : never;
 
-/** The rate that steps bound starts by. */
-export const RATE = { count: 2, periodMs: 60 };
-const STARTS_KEPT_MS = RATE.periodMs + 1;
-
 const EXPIRED: TaskFailure = {
   reason: "expired",
   code: "deadline_exceeded",
   message: "the task was not started before its deadline",
 };
-
-function canStart({ submitted: { startByMs } }: ModelTask, nowMs: number): boolean {
-  return startByMs === undefined || startByMs > nowMs;
-}
-
-/** Also one that was found due by a clock that is ahead of this one. */
-function isClaimable(found: ModelTask, nowMs: number): boolean {
-  return (found.due || found.task.runAtMs <= nowMs) && canStart(found, nowMs);
-}
 
 export class QueueModel {
   /** A deployment with a webhook that is told of nothing: what it waits for is kept. */
@@ -71,7 +61,7 @@ export class QueueModel {
   /** The keys that were claimed last, of endpoints that go by keys. */
   readonly #turns = new Map<string, string>();
   /** When tasks of each key have started, of endpoints that bound the rate of that. */
-  readonly #starts = new Map<string, number[]>();
+  readonly #starts = new KeyStarts();
   /** What keys have had, of endpoints that go by seconds. */
   readonly #times = new KeyTimes();
   /** Until when deleted tasks are remembered. */
@@ -100,6 +90,11 @@ export class QueueModel {
     for (const { endpoint, byKey } of claims) {
       for (const found of byKey ? this.#list("queued", deploymentId) : []) {
         found.key ??= found.due && found.task.endpoint === endpoint ? "" : undefined;
+      }
+    }
+    for (const { endpoint, byKey } of claims) {
+      if (byKey?.rate) {
+        this.#starts.claimed(`${deploymentId}/${endpoint}`);
       }
     }
     const later = new Map<string, number>();
@@ -142,8 +137,7 @@ export class QueueModel {
         }
         this.#start(next, leaseId, nowMs);
         if (byKey?.rate) {
-          const starts = [...(this.#starts.get(nameOf(next)) ?? []), nowMs];
-          this.#starts.set(nameOf(next), starts.slice(-byKey.rate.count));
+          this.#starts.started(nameOf(next), nowMs);
         }
         started.push({ task: next.task, leaseId, arguments: next.submitted.arguments });
       }
@@ -196,9 +190,7 @@ export class QueueModel {
 
   /** When the rate of its key lets a task start. */
   #nextStartMs(found: ModelTask, byKey: ClaimByKey | undefined): number {
-    const starts = this.#starts.get(nameOf(found)) ?? [];
-    const nthLastMs = byKey?.rate && starts.at(-byKey.rate.count);
-    return nthLastMs === undefined ? 0 : nthLastMs + (byKey?.rate?.periodMs ?? 0) + 1;
+    return byKey?.rate ? this.#starts.nextMs(nameOf(found)) : 0;
   }
 
   /** The first task of the key after the one that was claimed last. */
@@ -220,6 +212,11 @@ export class QueueModel {
       const found = this.#current(attempt);
       if (found) {
         this.#ran(found, nowMs);
+        const { deploymentId, endpoint, startedAtMs = nowMs } = found.task;
+        if ("unbegun" in end && end.unbegun) {
+          const [name, atMs] = [nameOf(found), startedAtMs];
+          this.#starts.ended({ endpoint: `${deploymentId}/${endpoint}`, name, atMs });
+        }
       }
       return found ? this.#end(found, end, nowMs) : this.#repeated(attempt, end, nowMs);
     });
@@ -382,14 +379,6 @@ export class QueueModel {
         this.#times.forget(name);
       }
     }
-    const over = [...this.#starts]
-      .flatMap(([name, starts]) => starts.map((atMs) => ({ name, atMs })))
-      .filter(({ atMs }) => atMs + STARTS_KEPT_MS <= nowMs)
-      .sort((a, b) => a.atMs - b.atMs || (a.name < b.name ? -1 : 1))
-      .slice(0, limit);
-    for (const { name } of over) {
-      this.#starts.get(name)?.shift();
-    }
     const forgotten = [...this.#deleted]
       .filter(([, untilMs]) => untilMs <= nowMs)
       .sort(([, a], [, b]) => a - b)
@@ -397,7 +386,7 @@ export class QueueModel {
     for (const [name] of forgotten) {
       this.#deleted.delete(name);
     }
-    return Math.max(expired.length, forgotten.length, over.length);
+    return Math.max(expired.length, forgotten.length, this.#starts.prune(nowMs, limit));
   }
 
   /** Endpoints that have neither are left out. */
@@ -566,7 +555,7 @@ export class QueueModel {
     const same =
       found?.ended?.leaseId === leaseId &&
       found.task.attempt === attempt &&
-      JSON.stringify([found.ended.end, found.ended.nowMs]) === JSON.stringify([end, nowMs]);
+      recorded(found.ended.end, found.ended.nowMs) === recorded(end, nowMs);
     return same ? found.task : undefined;
   }
 
@@ -589,6 +578,11 @@ export class QueueModel {
         (deploymentId === undefined || task.deploymentId === deploymentId),
     );
   }
+}
+
+/** What is stored of an end. */
+function recorded(end: AttemptEnd, nowMs: number): string {
+  return JSON.stringify([{ ...end, unbegun: undefined }, nowMs]);
 }
 
 /** The key of a task, among those of all endpoints. */

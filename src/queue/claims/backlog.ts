@@ -9,14 +9,8 @@ import type { Log } from "../../log/log.ts";
 import type { DeploymentMetrics } from "../../metrics/metrics.ts";
 import type { Pool, Slot } from "../../pool/pool.ts";
 import type { EndpointManifest } from "../../protocol/manifest.ts";
-import {
-  type ClaimByKey,
-  type Claimed,
-  type ClaimedTask,
-  LOOK_ON_MS,
-  type NewTask,
-  type Storage,
-} from "../../storage/storage.ts";
+import { type ClaimByKey, LOOK_ON_MS } from "../../storage/claims-by-key.ts";
+import type { Claimed, ClaimedTask, NewTask, Storage } from "../../storage/storage.ts";
 import { Alarm } from "../../time/alarm.ts";
 import { shareSlots, TaskBatchWait } from "../batches/tasks.ts";
 import { type LookAt, RestingKeys } from "./resting.ts";

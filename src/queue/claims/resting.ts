@@ -7,7 +7,7 @@
  * All are looked at again, in parts, when something has come and nobody says of which key. Maintenance
  * has one part looked at each time, which finds what hints have lost, and when the keys are few again.
  */
-import { LOOK_ON_MS } from "../../storage/storage.ts";
+import { LOOK_ON_MS } from "../../storage/claims-by-key.ts";
 
 /** Keys that one claim names. */
 const MAX_KEYS_NAMED = 200;

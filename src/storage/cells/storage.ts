@@ -14,6 +14,7 @@
 import type { Payload } from "../../protocol/messages.ts";
 import { HOME_CELL } from "../../tasks/id.ts";
 import { SharedReads } from "../../time/shared-reads.ts";
+import type { LaterClaim } from "../claims-by-key.ts";
 import { prepared } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
 import type { QueueCount } from "../queues.ts";
@@ -21,7 +22,6 @@ import type {
   Attempt,
   Claimed,
   DeleteOutcome,
-  LaterClaim,
   NewTask,
   Placing,
   Storage,

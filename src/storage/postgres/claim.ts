@@ -2,9 +2,11 @@
  * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
  * that have become due.
  */
+
+import type { ClaimByKey, LaterClaim } from "../claims-by-key.ts";
 import type { DueCount } from "../queues.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";
-import type { ClaimByKey, Claimed, ClaimedTask, LaterClaim, Storage } from "../storage.ts";
+import type { Claimed, ClaimedTask, Storage } from "../storage.ts";
 import { dealt, GIVEN, GIVEN_KEY } from "./dealing.ts";
 import {
   CLAIM_BY_KEY,
@@ -17,6 +19,7 @@ import {
   LOCK_TURN,
   NEXT_SUSPECT,
   NEXT_SUSPECT_BY_RATE,
+  TAKE_UNBEGUN,
 } from "./keys.ts";
 import type { LeaseClock } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
@@ -117,6 +120,7 @@ export async function claimTasks(
       [PROMOTE_BY_KEY, deploymentId, nowMs, [endpoint]],
       [LOCK_TURN, deploymentId, endpoint],
       ...(unkeyed ? [[GIVE_KEYS, deploymentId, endpoint] as const] : []),
+      ...(rate ? [[TAKE_UNBEGUN, deploymentId, endpoint] as const] : []),
       [byKeyOf(each, suspects), deploymentId, nowMs, own, endpoint, ...limits],
     );
   }

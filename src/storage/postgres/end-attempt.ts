@@ -16,6 +16,7 @@ import type { Attempt, AttemptEnd, NewEvent } from "../storage.ts";
 import { fromJson, optionalNumber, payloadBytes, statusOf } from "../stored.ts";
 import { countedOf, ENDED_USE } from "./counts.ts";
 import { type AttemptEvent, recordingOf } from "./events.ts";
+import { KEEP_UNBEGUN } from "./keys.ts";
 import { inlineText, isInline, writePayload } from "./payloads.ts";
 import { column, columnsOf, LIVE_COLUMNS, nameOf, TASK_COLUMNS, toKeys, toTask } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -249,7 +250,7 @@ async function endOnce(
   const ended = await record(
     session,
     [...toFinish([...finals, ...lost]), ...statementFor(REQUEUE, returns)],
-    recordingOf(endings.flatMap(toEvents)),
+    [...toUnbegun(endings), ...recordingOf(endings.flatMap(toEvents))],
   );
   for (const { index, attempt, end } of finals) {
     const result = resultOf(end);
@@ -263,6 +264,12 @@ async function endOnce(
   return new Map(
     [...ended, ...repeated].map(([index, row]) => [index, toEnded(row, known.get(index))]),
   );
+}
+
+/** The statement that takes unbegun attempts out of the rates of their keys; none for none. */
+function toUnbegun(endings: readonly NumberedEnding[]): BoundStatement[] {
+  const unbegun = endings.filter(({ end }) => "unbegun" in end && end.unbegun);
+  return unbegun.length === 0 ? [] : [[KEEP_UNBEGUN, JSON.stringify(unbegun.map(toRow))]];
 }
 
 function toEvents({ attempt, events = [] }: Ending): AttemptEvent[] {

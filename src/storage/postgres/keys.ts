@@ -3,19 +3,21 @@
  * counted: the tasks of a key that run are its use, and an index has them. So an attempt that ends in
  * whatever way, also with its lease, gives its room back by ending. Where starts have a rate of n in a period, the
  * last ones of each key are kept, by the database's clock: the next one may be when the nth last is
- * longer ago than the period. They are numbered, so that it is found without counting.
+ * longer ago than the period. They are numbered, so that it is found without counting. An attempt that
+ * ends unbegun says so (`key_unbegun`) and touches no row of others; the next claim takes its start away.
  *
  * A claim locks the endpoint's row of `key_turns` before it looks, so that it sees what all others have
  * claimed, and the time is later than that of all others. For these rows and for leases claims wait,
  * and for tasks that are locked never: so they wait for each other in no circle.
  */
-import { isPaused } from "../sql/hosting/pauses.ts";
+
 import {
   MAX_KEYS_LOOKED_AT,
   MAX_STARTS_LOOKED_AT,
   MAX_SUSPECTS_LOOKED_AT,
   MAX_UNKEYED_LOOKED_AT,
-} from "../storage.ts";
+} from "../claims-by-key.ts";
+import { isPaused } from "../sql/hosting/pauses.ts";
 import { dealt, GIVEN, GIVEN_KEY } from "./dealing.ts";
 import { STATUS } from "./schema.ts";
 import { prepared } from "./session.ts";
@@ -40,6 +42,64 @@ export const GIVE_KEYS = prepared(
      WHERE first.key IS NULL AND own.key IS NULL FOR UPDATE OF own SKIP LOCKED)
    UPDATE live_tasks SET key = '' FROM unkeyed
    WHERE live_tasks.deployment_id = unkeyed.deployment_id AND live_tasks.task_id = unkeyed.task_id`,
+);
+
+/** Notes that the starts of attempts that end are none, of which one is kept. Locks them, so that each is noted once. */
+export const KEEP_UNBEGUN = prepared(
+  "keep_unbegun",
+  `WITH given AS MATERIALIZED (
+     SELECT * FROM json_to_recordset($1) AS given (deployment_id text, task_id text, lease_id text,
+       attempt integer)
+   ), own AS MATERIALIZED (
+     SELECT one.* FROM (SELECT * FROM given ORDER BY deployment_id, task_id) AS of
+     CROSS JOIN LATERAL (
+       SELECT deployment_id, endpoint, task_id, attempt, key, started_at_ms FROM live_tasks
+       WHERE deployment_id = of.deployment_id AND task_id = of.task_id AND lease_id = of.lease_id
+         AND attempt = of.attempt AND key IS NOT NULL FOR UPDATE) AS one
+   )
+   INSERT INTO key_unbegun
+     (deployment_id, endpoint, task_id, attempt, key, started_at_ms, expires_at_ms)
+   SELECT own.deployment_id, own.endpoint, own.task_id, own.attempt, own.key, own.started_at_ms,
+     kept.expires_at_ms
+   FROM own CROSS JOIN LATERAL (
+     SELECT expires_at_ms FROM key_starts WHERE deployment_id = own.deployment_id
+       AND endpoint = own.endpoint AND key = own.key AND started_at_ms = own.started_at_ms
+     LIMIT 1) AS kept
+   ON CONFLICT DO NOTHING`,
+);
+
+/**
+ * Takes the starts of tasks away that have not begun; the endpoint's row is locked. Those before them
+ * move up to their numbers: what counts is how many there were since a time, and the numbers have no gap.
+ */
+export const TAKE_UNBEGUN = prepared(
+  "take_unbegun",
+  `WITH unbegun AS (
+     DELETE FROM key_unbegun WHERE deployment_id = $1 AND endpoint = $2
+     RETURNING key, started_at_ms
+   ), gone AS MATERIALIZED (
+     SELECT key, started_at_ms, count(*) AS starts FROM unbegun GROUP BY key, started_at_ms
+   ), kept AS MATERIALIZED (
+     SELECT own.*, row_number() OVER (PARTITION BY key ORDER BY number DESC) AS place,
+       row_number() OVER (PARTITION BY key, started_at_ms ORDER BY number DESC) AS nth
+     FROM (SELECT DISTINCT key AS of_key FROM gone) AS one CROSS JOIN LATERAL (
+       SELECT ctid AS spot, key, number, started_at_ms, expires_at_ms FROM key_starts
+       WHERE deployment_id = $1 AND endpoint = $2 AND key = one.of_key OFFSET 0) AS own
+   ), stay AS MATERIALIZED (
+     SELECT kept.key, kept.number, kept.started_at_ms, kept.expires_at_ms,
+       row_number() OVER (PARTITION BY kept.key ORDER BY kept.number DESC) AS place
+     FROM kept LEFT JOIN gone ON gone.key = kept.key AND gone.started_at_ms = kept.started_at_ms
+     WHERE kept.nth > coalesce(gone.starts, 0)
+   ), changed AS MATERIALIZED (
+     SELECT kept.spot, stay.started_at_ms, stay.expires_at_ms
+     FROM kept LEFT JOIN stay ON stay.key = kept.key AND stay.place = kept.place
+     WHERE stay.number IS DISTINCT FROM kept.number
+   ), moved AS (
+     UPDATE key_starts SET started_at_ms = changed.started_at_ms, expires_at_ms = changed.expires_at_ms
+     FROM changed WHERE key_starts.ctid = changed.spot AND changed.started_at_ms IS NOT NULL
+   )
+   DELETE FROM key_starts
+   WHERE ctid = ANY (ARRAY(SELECT spot FROM changed WHERE started_at_ms IS NULL))`,
 );
 
 /** SQL: how many more tasks of a key may run. */

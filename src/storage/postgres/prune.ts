@@ -1,6 +1,8 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
+
+import { KEY_TIME_MS } from "../claims-by-key.ts";
 import { untold } from "../sql/hosting/webhooks.ts";
-import { KEY_TIME_MS, type Storage } from "../storage.ts";
+import type { Storage } from "../storage.ts";
 import { detached } from "./blobs.ts";
 import { countedAs, DELTA_COLUMNS, FOLD_USAGE } from "./counts.ts";
 import type { LeaseClock } from "./leases.ts";
@@ -74,6 +76,13 @@ const PRUNE = prepared(
        LIMIT $2 FOR UPDATE SKIP LOCKED`,
      )})
      RETURNING 1
+   ), unbegun AS (
+     DELETE FROM key_unbegun WHERE (deployment_id, endpoint, task_id, attempt) IN (${once(
+       `SELECT deployment_id, endpoint, task_id, attempt FROM key_unbegun
+       WHERE expires_at_ms <= coalesce($3::bigint, (extract(epoch FROM now()) * 1000)::bigint)
+       ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
+     )})
+     RETURNING 1
    ), times AS (
      DELETE FROM key_times WHERE (deployment_id, endpoint, key) IN (${once(
        `SELECT deployment_id, endpoint, key FROM key_times WHERE expires_at_ms <= $1
@@ -97,7 +106,8 @@ const PRUNE = prepared(
      )})
    )
    SELECT greatest((SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten),
-     (SELECT count(*) FROM starts), (SELECT count(*) FROM times), (SELECT count(*) FROM runs)) AS pruned,
+     (SELECT count(*) FROM starts), (SELECT count(*) FROM unbegun), (SELECT count(*) FROM times),
+     (SELECT count(*) FROM runs)) AS pruned,
      ${reachedIn("gone")} AS tasks_ms, ${reachedIn("forgotten")} AS tombstones_ms`,
 );
 
@@ -144,13 +154,13 @@ const FORGET_COUNTS = statement(
 /** How long prunes of what has expired go on, until one begins anew. */
 const MAX_PASS_MS = 60_000;
 
-/** Expiries that a pass has come to: of finished tasks, and of those that were deleted before. */
+/** Expiries that a pass has come to, in milliseconds since 1970: of finished tasks, and of those deleted before. */
 interface Reached {
-  readonly tasksMs: number;
-  readonly tombstonesMs: number;
+  readonly tasks: number;
+  readonly tombstones: number;
 }
 
-const BEGINNING: Reached = { tasksMs: 0, tombstonesMs: 0 };
+const BEGINNING: Reached = { tasks: 0, tombstones: 0 };
 
 /** A deployment and a task of it; the beginning of all. */
 const FIRST: readonly [string, string] = ["", ""];
@@ -174,16 +184,16 @@ export class Pruner {
     { nowMs, limit }: Parameters<Storage["pruneFinished"]>[0],
   ): Promise<number> {
     const isLong = Math.abs(nowMs - this.#beganMs) > MAX_PASS_MS;
-    const isAhead = Math.max(this.#from.tasksMs, this.#from.tombstonesMs) > nowMs;
+    const isAhead = Math.max(this.#from.tasks, this.#from.tombstones) > nowMs;
     const from = isLong || isAhead ? BEGINNING : this.#from;
     this.#beganMs = from === BEGINNING ? nowMs : this.#beganMs;
-    const { tasksMs, tombstonesMs } = from;
-    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), tasksMs, tombstonesMs);
+    const { tasks, tombstones } = from;
+    const [row] = await session.query(PRUNE, nowMs, limit, clock(nowMs), tasks, tombstones);
     const pruned = Number(row?.pruned ?? 0);
     this.#from =
       pruned < limit
         ? BEGINNING
-        : { tasksMs: Number(row?.tasks_ms), tombstonesMs: Number(row?.tombstones_ms) };
+        : { tasks: Number(row?.tasks_ms), tombstones: Number(row?.tombstones_ms) };
     return pruned;
   }
 

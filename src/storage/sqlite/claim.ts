@@ -2,8 +2,10 @@
  * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
  * that have become due.
  */
+
+import type { LaterClaim } from "../claims-by-key.ts";
 import type { DueCount } from "../queues.ts";
-import type { Claimed, ClaimedTask, LaterClaim, Storage } from "../storage.ts";
+import type { Claimed, ClaimedTask, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import {
   giveKeys,
@@ -12,6 +14,7 @@ import {
   pickByKey,
   pickSuspectsByKey,
   TO_CLAIM,
+  takeUnbegun,
 } from "./keys.ts";
 import { isLeaseOpen } from "./leases.ts";
 import { readPayload } from "./payloads.ts";
@@ -50,6 +53,9 @@ export function claimTasks(
   for (const [endpoint, byKey] of endpoints) {
     if (byKey?.unkeyed) {
       giveKeys(db, deploymentId, endpoint);
+    }
+    if (byKey?.rate) {
+      takeUnbegun(db, { deploymentId, endpoint });
     }
   }
   const of = { deploymentId, nowMs };

@@ -18,6 +18,7 @@ import type { Attempt, AttemptEnd, NewEvent, TaskKey } from "../storage.ts";
 import { payloadBytes } from "../stored.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { insertEvent, recordEvent } from "./events.ts";
+import { keepUnbegun } from "./keys.ts";
 import type { LiveTask } from "./live-tasks.ts";
 import { hasBlobs, isInline, writePayload } from "./payloads.ts";
 import { readTask } from "./read.ts";
@@ -29,6 +30,14 @@ import { tellOfEnd } from "./webhooks.ts";
 /** The fence: only the running attempt with this lease and this number may write. */
 const CURRENT = `deployment_id = ?1 AND task_id = ?2 AND lease_id = ?3 AND attempt = ?4
   AND status = ${STATUS.running}`;
+
+function isCurrent(
+  db: SqliteDatabase,
+  { deploymentId, taskId, leaseId, attempt }: Attempt,
+): boolean {
+  const sql = `SELECT 1 FROM tasks WHERE ${CURRENT}`;
+  return db.get(sql, deploymentId, taskId, leaseId, attempt) !== undefined;
+}
 
 type FinalEnd = Extract<AttemptEnd, { status: "success" | "failure" | "cancelled" }>;
 
@@ -47,6 +56,9 @@ export function endAttempt(
 ): Task | undefined {
   const { nowMs, attempt, end, events, used, isTimed } = parameters;
   const facts = { attempt, nowMs, used, isTimed };
+  if ("unbegun" in end && end.unbegun && isCurrent(db, attempt)) {
+    keepUnbegun(db, attempt);
+  }
   if (events) {
     for (const event of events) {
       recordEvent(db, { attempt, ...event });

@@ -6,7 +6,8 @@
  *
  * Where starts have a rate of n in a period, the last ones of each key are kept (`key_starts`): the
  * next one may be when the nth last is longer ago than the period, so that no window has more. They
- * are numbered, so that it is found without counting.
+ * are numbered, so that it is found without counting. An attempt that ends unbegun says so
+ * (`key_unbegun`), and the next claim takes its start away.
  */
 import type { ByKeyManifest, RateManifest } from "../../protocol/manifest.ts";
 import {
@@ -15,8 +16,8 @@ import {
   MAX_STARTS_LOOKED_AT,
   MAX_SUSPECTS_LOOKED_AT,
   MAX_UNKEYED_LOOKED_AT,
-  type Storage,
-} from "../storage.ts";
+} from "../claims-by-key.ts";
+import type { Attempt, Storage } from "../storage.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
 import { STATUS } from "./schema.ts";
@@ -295,6 +296,63 @@ function lastStart(db: SqliteDatabase, of: readonly [string, string, string]) {
     ...of,
   );
   return { number: Number(row?.number ?? 0), startedAtMs: Number(row?.started_at_ms ?? 0) };
+}
+
+/** Notes that the start of a task that ends is none, if one is kept of it. */
+export function keepUnbegun(db: SqliteDatabase, { deploymentId, taskId, attempt }: Attempt): void {
+  db.run(
+    `INSERT INTO key_unbegun
+       (deployment_id, endpoint, task_id, attempt, key, started_at_ms, expires_at_ms)
+     SELECT own.deployment_id, own.endpoint, own.task_id, own.attempt, own.key, own.started_at_ms,
+       kept.expires_at_ms
+     FROM tasks AS own JOIN key_starts AS kept ON kept.deployment_id = own.deployment_id
+       AND kept.endpoint = own.endpoint AND kept.key = own.key
+       AND kept.started_at_ms = own.started_at_ms
+     WHERE own.deployment_id = ? AND own.task_id = ? AND own.attempt = ? LIMIT 1
+     ON CONFLICT DO NOTHING`,
+    deploymentId,
+    taskId,
+    attempt,
+  );
+}
+
+/**
+ * Takes the starts of tasks away that have not begun. Those before them move up to their numbers: what
+ * counts is how many there were since a time, and the numbers have no gap.
+ */
+export function takeUnbegun(db: SqliteDatabase, { deploymentId, endpoint }: Endpoint): void {
+  const unbegun = db.all(
+    `DELETE FROM key_unbegun WHERE ${OF_ENDPOINT} RETURNING key, started_at_ms`,
+    deploymentId,
+    endpoint,
+  );
+  for (const [key, gone] of Map.groupBy(unbegun, (row) => String(row.key))) {
+    const of = [deploymentId, endpoint, key] as const;
+    const starts = db.all(
+      `SELECT number, started_at_ms, expires_at_ms FROM ${STARTS_OF_KEY} ORDER BY number DESC`,
+      ...of,
+    );
+    const left = gone.map((row) => Number(row.started_at_ms));
+    const stay = starts.filter(({ started_at_ms: startedAtMs }) => {
+      const at = left.indexOf(Number(startedAtMs));
+      return at < 0 || left.splice(at, 1).length === 0;
+    });
+    for (const [at, { number }] of starts.entries()) {
+      const next = stay[at];
+      const [condition, ...values] = ["AND number = ?4", ...of, Number(number)] as const;
+      if (next === undefined) {
+        db.run(`DELETE FROM ${STARTS_OF_KEY} ${condition}`, ...values);
+      } else if (next.number !== number) {
+        db.run(
+          `UPDATE key_starts SET started_at_ms = ?5, expires_at_ms = ?6
+           WHERE ${OF_ENDPOINT} AND key = ?3 ${condition}`,
+          ...values,
+          Number(next.started_at_ms),
+          Number(next.expires_at_ms),
+        );
+      }
+    }
+  }
 }
 
 /** Notes that these tasks start, and forgets starts of their keys that no window can hold. */

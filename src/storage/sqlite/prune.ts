@@ -1,6 +1,8 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
+
+import { KEY_TIME_MS } from "../claims-by-key.ts";
 import { untold } from "../sql/hosting/webhooks.ts";
-import { KEY_TIME_MS, type Storage } from "../storage.ts";
+import type { Storage } from "../storage.ts";
 import { detachBlob } from "./blobs.ts";
 import type { SqliteDatabase } from "./database.ts";
 import type { SqliteRow } from "./rows.ts";
@@ -71,7 +73,14 @@ function pruneKeys(db: SqliteDatabase, nowMs: number, limit: number): number {
     nowMs,
     limit,
   );
-  return Math.max(runs, times, starts);
+  const unbegun = db.run(
+    `DELETE FROM key_unbegun WHERE (deployment_id, endpoint, task_id, attempt) IN (
+       SELECT deployment_id, endpoint, task_id, attempt FROM key_unbegun
+       WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)`,
+    nowMs,
+    limit,
+  );
+  return Math.max(runs, times, starts, unbegun);
 }
 
 export function pruneDeleted(

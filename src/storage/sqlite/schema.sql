@@ -121,6 +121,20 @@ CREATE INDEX key_starts_expiry ON key_starts (expires_at_ms);
 -- Which keys of an endpoint may start one more.
 CREATE INDEX key_starts_over ON key_starts (deployment_id, endpoint, expires_at_ms);
 
+-- Starts that are kept of tasks that have not begun: the next claim takes them out of `key_starts`.
+CREATE TABLE key_unbegun (
+  deployment_id text NOT NULL,
+  endpoint text NOT NULL,
+  task_id text NOT NULL,
+  attempt integer NOT NULL,
+  key text NOT NULL,
+  started_at_ms integer NOT NULL,
+  -- As of the start.
+  expires_at_ms integer NOT NULL,
+  PRIMARY KEY (deployment_id, endpoint, task_id, attempt)
+) WITHOUT ROWID;
+CREATE INDEX key_unbegun_expiry ON key_unbegun (expires_at_ms);
+
 -- What keys have had that take turns by seconds.
 CREATE TABLE key_times (
   deployment_id text NOT NULL,

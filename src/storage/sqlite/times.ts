@@ -12,7 +12,7 @@
  * it waits for no others to catch up, and has nothing saved.
  */
 import type { Task } from "../../tasks/task.ts";
-import { KEY_TIME_MS, MAX_KEYS_COMPARED, MAX_RUNS_KNOWN } from "../storage.ts";
+import { KEY_TIME_MS, MAX_KEYS_COMPARED, MAX_RUNS_KNOWN } from "../claims-by-key.ts";
 import type { SqliteDatabase } from "./database.ts";
 import {
   type KeyRoom,

@@ -3,7 +3,8 @@ import type { Slot } from "../../../src/pool/pool.ts";
 import type { EndpointManifest } from "../../../src/protocol/manifest.ts";
 import { ClaimRecovery } from "../../../src/queue/claims/recovery.ts";
 import { Suspects } from "../../../src/queue/claims/suspects.ts";
-import type { ClaimByKey, Claimed } from "../../../src/storage/storage.ts";
+import type { ClaimByKey } from "../../../src/storage/claims-by-key.ts";
+import type { Claimed } from "../../../src/storage/storage.ts";
 import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import {
   attempt,

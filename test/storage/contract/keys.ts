@@ -299,6 +299,68 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     });
   });
 
+  it("counts no start of a task that has not begun, from the next claim on", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 6, "a");
+    const byKey = { rate: RATE };
+    const unbegun = { status: "queued", failed: false, failure: FAILURE, unbegun: true } as const;
+    expect(taskIds(await claim(storage, { byKey, limit: 1 }))).toEqual(["a0"]);
+    const at = (afterMs: number) => ({ byKey, nowMs: NOW_MS + afterMs });
+    expect(taskIds(await claim(storage, at(10)))).toEqual(["a1", "a2"]);
+    expect((await endAttempt(storage, attempt("a1"), unbegun))?.status).toBe("queued");
+    // Said again, and of one that has ended: nothing changes.
+    expect(await endAttempt(storage, attempt("a1"), unbegun)).toBeUndefined();
+    await endAttempt(storage, attempt("a2"), success(1));
+    expect(await endAttempt(storage, attempt("a2"), unbegun)).toBeUndefined();
+    const again = await claimAndLook(storage, at(20));
+    expect(taskIds(again.tasks)).toEqual(["a1"]);
+    expect(again.later).toMatchObject([{ inMs: OVER_MS - 20 }]);
+    // What has begun counts: that of the beginning, a2 and the second start of a1.
+    expect(taskIds(await claim(storage, at(OVER_MS)))).toEqual(["a3"]);
+    expect(taskIds(await claim(storage, at(OVER_MS + 10)))).toEqual(["a4"]);
+    expect(taskIds(await claim(storage, at(OVER_MS + 19)))).toEqual([]);
+    expect(taskIds(await claim(storage, at(OVER_MS + 20)))).toEqual(["a5"]);
+  });
+
+  it("counts as many starts of a moment as have begun, of tasks and of suspects", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 6, "a");
+    await submitMany(storage, 4, "b");
+    const byKey = { rate: RATE };
+    expect(await claim(storage, { byKey })).toHaveLength(6);
+    const failed = { status: "failure", failure: FAILURE, unbegun: true } as const;
+    const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
+    const back = { status: "queued", failed: false, failure: FAILURE, unbegun: true } as const;
+    await endAttempt(storage, attempt("a0"), failed);
+    await endAttempt(storage, attempt("a1"), lost);
+    await endAttempt(storage, attempt("a2"), back);
+    const suspects = { byKey, suspects: true };
+    expect(taskIds(await claim(storage, suspects))).toEqual(["a1"]);
+    await endAttempt(storage, attempt("a1", { attempt: 2 }), back);
+    expect(taskIds(await claim(storage, suspects))).toEqual(["a1"]);
+    // Of a, two have begun: a1 twice.
+    expect(taskIds(await claim(storage, { byKey }))).toEqual(["a2"]);
+    for (const taskId of ["b0", "b1", "b2"]) {
+      await endAttempt(storage, attempt(taskId), back);
+    }
+    const named = { ...byKey, keys: ["b"] };
+    expect(taskIds(await claim(storage, { byKey: named }))).toEqual(["b0", "b1", "b2"]);
+    expect(await claim(storage, { byKey: named })).toEqual([]);
+  });
+
+  it("forgets that a start was none when no window can hold it", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 1, "a");
+    await claim(storage, { byKey: { rate: RATE } });
+    const failed = { status: "failure", failure: FAILURE, unbegun: true } as const;
+    await endAttempt(storage, attempt("a0"), failed);
+    const prune = (nowMs: number) => storage.pruneFinished({ nowMs, limit: 10 });
+    await storage.deleteTasks({ deploymentId: DEPLOYMENT, taskIds: ["a0"], nowMs: NOW_MS });
+    expect(await prune(NOW_MS + OVER_MS - 1)).toBe(1);
+    expect(await prune(NOW_MS + OVER_MS)).toBe(1);
+    expect(await prune(NOW_MS + OVER_MS)).toBe(0);
+  });
+
   it("holds to the rate and the number that may run, and says when only time is missing", async (storage) => {
     await openLease(storage);
     await submitMany(storage, 5, "a");

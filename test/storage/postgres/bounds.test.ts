@@ -1,7 +1,8 @@
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { KEY_TIME_MS } from "../../../src/storage/claims-by-key.ts";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
-import { KEY_TIME_MS, type Storage } from "../../../src/storage/storage.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
 import {
   endAttempt,
   key,

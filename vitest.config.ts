@@ -64,8 +64,8 @@ const CORE = [
 /** The core programs whole. */
 const SERVE = ["test/e2e/serve/**/*.test.ts", "test/e2e/start/first.test.ts"];
 
-/** The platform whole, by what it hosts, its command line and its metrics. */
-const PLATFORM = ["test/e2e/{cli,hosting,metrics}/**/*.test.ts"];
+/** The platform whole, by its start, what it hosts, its command line and its metrics. */
+const PLATFORM = ["test/e2e/{cli,deployments,hosting,metrics,start}/**/*.test.ts"];
 
 /** All other whole programs: faults, browsers, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
@@ -95,7 +95,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "platform", include: PLATFORM, isolate: false },
+        test: { name: "platform", include: PLATFORM, exclude: SERVE, isolate: false },
       },
       {
         extends: true,

@@ -1001,6 +1001,8 @@ export const comments = {
   "tessera.v1.Database.size_bytes": "How many bytes it takes on its disk. For SQLite without the write-ahead log, for Postgres with everything in the database, also what is not Tessera's.",
   "tessera.v1.Database.schema_version": "How many migrations have been applied to it.",
   "tessera.v1.Database.cells": "The cells: further databases, each with a part of the tasks. None where the platform has one database.",
+  "tessera.v1.Database.queued_tasks": "How many tasks wait, in all databases that answer.",
+  "tessera.v1.Database.running_tasks": "How many tasks run, in the same.",
   "tessera.v1.DatabaseCell": "DatabaseCell is a further database, with a part of the tasks.",
   "tessera.v1.DatabaseCell.name": "Its name.",
   "tessera.v1.DatabaseCell.up": "Whether it answers the node that answers. While it does not, its tasks wait.",

@@ -42,10 +42,22 @@ export function operatorService(
   const listed = new SharedReads<NodeRecord[]>({ maxAgeMs: LISTED_NODES_TTL_MS, now });
   return {
     async getPlatform() {
-      const { sizeBytes, cells = [], ...database } = await tasks.describeDatabase();
+      const {
+        sizeBytes,
+        queued,
+        running,
+        cells = [],
+        ...database
+      } = await tasks.describeDatabase();
       return {
         version,
-        database: { ...database, sizeBytes: BigInt(sizeBytes), cells: [...cells] },
+        database: {
+          ...database,
+          sizeBytes: BigInt(sizeBytes),
+          queuedTasks: BigInt(queued),
+          runningTasks: BigInt(running),
+          cells: [...cells],
+        },
         settings: shown.map(({ isSet, isSecret, ...setting }) => ({
           ...setting,
           set: isSet,

@@ -7,6 +7,10 @@ export interface DatabaseFacts {
   readonly sizeBytes: number;
   /** Migrations that were applied. */
   readonly schemaVersion: number;
+  /** Tasks that wait, by the counters that are kept of them. */
+  readonly queued: number;
+  /** Tasks that run, by the same. */
+  readonly running: number;
   /** The further databases, each with a part of the tasks. Default: none. */
   readonly cells?: readonly { readonly name: string; readonly up: boolean }[];
 }

@@ -71,7 +71,8 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
 
   it("tells an operator what is set, of secrets that they are set, and the cells", async () => {
     const { accounts, hosting } = platform.storage;
-    const database = { kind: "Postgres", version: "17.6", sizeBytes: 1, schemaVersion: 1 } as const;
+    const facts = { version: "17.6", sizeBytes: 1, schemaVersion: 1, queued: 12, running: 3 };
+    const database = { kind: "Postgres", ...facts } as const;
     const cells = [{ name: "a", up: false }];
     const about = { name: "TESSERA_PORT", summary: "The port.", value: "3000" };
     const { getPlatform } = operatorService({
@@ -86,7 +87,7 @@ describe.each(DATABASES)("OperatorService on $database", ({ database, open }) =>
       newId: platform.newId,
     });
     expect(await getPlatform?.({} as never, {} as never)).toMatchObject({
-      database: { cells },
+      database: { cells, queuedTasks: 12n, runningTasks: 3n },
       settings: [
         { ...about, set: false, secret: false },
         { name: "TESSERA_KEYS", value: "", set: true, secret: true },

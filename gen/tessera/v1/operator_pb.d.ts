@@ -237,6 +237,20 @@ export declare type Database = Message<"tessera.v1.Database"> & {
    * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
    */
   cells: DatabaseCell[];
+
+  /**
+   * How many tasks wait, in all databases that answer.
+   *
+   * @generated from field: int64 queued_tasks = 6;
+   */
+  queuedTasks: bigint;
+
+  /**
+   * How many tasks run, in the same.
+   *
+   * @generated from field: int64 running_tasks = 7;
+   */
+  runningTasks: bigint;
 };
 
 /**
@@ -282,6 +296,20 @@ export declare type DatabaseJson = {
    * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
    */
   cells?: DatabaseCellJson[];
+
+  /**
+   * How many tasks wait, in all databases that answer.
+   *
+   * @generated from field: int64 queued_tasks = 6;
+   */
+  queuedTasks?: string;
+
+  /**
+   * How many tasks run, in the same.
+   *
+   * @generated from field: int64 running_tasks = 7;
+   */
+  runningTasks?: string;
 };
 
 /**

@@ -1,6 +1,5 @@
 /** How home and the cells of a platform are, for its operator. Changes nothing. */
 import { HOME_CELL } from "../../tasks/id.ts";
-import { statement } from "../postgres/session.ts";
 import type { PostgresStorage } from "../postgres/storage.ts";
 import {
   CellRefused,
@@ -39,12 +38,6 @@ export interface ExaminedCell {
   readonly running: number | undefined;
   readonly sizeBytes: number | undefined;
 }
-
-const COUNTS = statement(
-  `SELECT coalesce(sum(queued), 0)::bigint AS queued, coalesce(sum(running), 0)::bigint AS running
-   FROM (SELECT queued, running FROM queue_counts
-     UNION ALL SELECT queued, running FROM queue_count_deltas) AS counted`,
-);
 
 /** Rejects where home does not answer, or is none. */
 export async function examineCells({
@@ -127,7 +120,6 @@ function shown({ database }: Examined): Pick<ExaminedCell, "database" | "state" 
 async function countsOf(
   storage: PostgresStorage,
 ): Promise<Pick<ExaminedCell, "queued" | "running" | "sizeBytes">> {
-  const [row] = await storage.beside((db) => db.query(COUNTS));
-  const { sizeBytes } = await storage.describeDatabase();
-  return { queued: Number(row?.queued), running: Number(row?.running), sizeBytes };
+  const { queued, running, sizeBytes } = await storage.describeDatabase();
+  return { queued, running, sizeBytes };
 }

@@ -419,8 +419,15 @@ export class CellsStorage implements Storage {
   }
 
   async describeDatabase(): ReturnType<Storage["describeDatabase"]> {
+    const all = await this.#cells.each((storage) => storage.describeDatabase());
+    const sum = (of: "queued" | "running"): number =>
+      all.reduce((total, one) => total + one[of], 0);
+    const [home] = all;
+    if (home === undefined) {
+      throw new Error("home is among what is asked of each");
+    }
     const cells = this.#cells.list.map(({ name, isUp }) => ({ name, up: isUp }));
-    return { ...(await this.#cells.home.describeDatabase()), cells };
+    return { ...home, queued: sum("queued"), running: sum("running"), cells };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

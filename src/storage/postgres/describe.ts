@@ -4,7 +4,10 @@ import { type Session, statement } from "./session.ts";
 
 const DESCRIBE = statement(`SELECT current_setting('server_version') AS version,
   pg_database_size(current_database()) AS size_bytes,
-  (SELECT version FROM schema_version) AS schema_version`);
+  (SELECT version FROM schema_version) AS schema_version,
+  coalesce(sum(queued), 0) AS queued, coalesce(sum(running), 0) AS running
+  FROM (SELECT queued, running FROM queue_counts
+    UNION ALL SELECT queued, running FROM queue_count_deltas) AS counted`);
 
 export async function describeDatabase(session: Session): Promise<DatabaseFacts> {
   const [row] = await session.query(DESCRIBE);
@@ -16,5 +19,7 @@ export async function describeDatabase(session: Session): Promise<DatabaseFacts>
     version: String(row.version),
     sizeBytes: Number(row.size_bytes),
     schemaVersion: Number(row.schema_version),
+    queued: Number(row.queued),
+    running: Number(row.running),
   };
 }

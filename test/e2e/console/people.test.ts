@@ -354,6 +354,7 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.heading("Platform");
     const numbers = page.getByRole("region", { name: "State of the platform" });
     await numbers.getByText("1 of 1").waitFor();
+    await numbers.getByText("Tasks queued").waitFor();
     const set = page.getByRole("region", { name: "Settings that are set" });
     await set.getByRole("row", { name: /^TESSERA_LOG_LEVEL.* silent$/ }).waitFor();
     await page.getByText(/^\d+ settings with defaults$/).click();

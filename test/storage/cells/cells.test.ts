@@ -251,13 +251,17 @@ describe("a cell that is away", () => {
       await storage.start();
       await openLease(storage);
       await submit(storage, newTask(inA), newTask(inB), newTask(running, { leaseId: LEASE }));
+      expect(await storage.describeDatabase()).toMatchObject({ queued: 2, running: 1 });
       changes.length = 0;
       await server.stop();
       await became("away");
-      expect((await storage.describeDatabase()).cells).toEqual([
-        { name: "a", up: true },
-        { name: "b", up: false },
-      ]);
+      expect(await storage.describeDatabase()).toMatchObject({
+        ...{ queued: 1, running: 0 },
+        cells: [
+          { name: "a", up: true },
+          { name: "b", up: false },
+        ],
+      });
       expect(await placesOf(storage)).toEqual(new Set([1]));
       await expect(storage.getTask(key(inB))).rejects.toMatchObject(UNAVAILABLE);
       await expect(submit(storage, newTask(newId(2)))).rejects.toMatchObject(UNAVAILABLE);

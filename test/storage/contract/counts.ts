@@ -46,6 +46,21 @@ export function countsContract({ it }: Contract): void {
     expect(schemaVersion).toBeGreaterThanOrEqual(1);
   });
 
+  it("counts what waits and what runs of all deployments together", async (storage) => {
+    const before = await storage.describeDatabase();
+    expect(before).toMatchObject({ queued: 0, running: 0 });
+    await openLease(storage);
+    await storage.submitTasks({
+      tasks: [
+        newTask("1"),
+        newTask("2", { runAtMs: NOW_MS + 1 }),
+        newTask("3", { leaseId: LEASE }),
+        newTask("4", { deploymentId: "deployment-2" }),
+      ],
+    });
+    expect(await storage.describeDatabase()).toMatchObject({ queued: 3, running: 1 });
+  });
+
   it("counts nothing where there is nothing", async (storage) => {
     expect(await storage.countTasks({ deploymentId: "unknown" })).toEqual([]);
   });

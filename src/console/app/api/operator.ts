@@ -6,6 +6,9 @@ import { PAGES } from "./pages.ts";
 /** How often nodes are read again: they send a heartbeat every 3 s. */
 const REFRESH_MS = 5_000;
 
+/** How often the platform is read again, with all that is set. */
+const PLATFORM_REFRESH_MS = 15_000;
+
 /** Organizations that are read at once; more come on demand. */
 const MAX_ORGANIZATIONS_PER_PAGE = 100;
 
@@ -18,6 +21,7 @@ export const nodes = queryOptions({
 export const platform = queryOptions({
   queryKey: ["platform"],
   queryFn: ({ signal }) => operator.getPlatform({}, { signal }),
+  refetchInterval: PLATFORM_REFRESH_MS,
 });
 
 export const allOrganizations = infiniteQueryOptions({

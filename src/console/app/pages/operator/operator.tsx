@@ -19,7 +19,7 @@ import { Empty } from "../../ui/empty.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
-import { bytes, percent } from "../../ui/quantity.ts";
+import { bytes, count, percent } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
@@ -92,9 +92,10 @@ function State() {
           {isHealthy ? "Healthy" : ready > 0 ? "Degraded" : "No node is ready"}
         </Status>
         {draining > 0 && <span className="secondary">{counted(draining, "node")} draining</span>}
-        {away.length > 0 && (
+        {cells.length > 0 && (
           <span className="secondary">
-            {counted(away.length, "cell")} away: {away.join(", ")}
+            {cells.length - away.length} of {counted(cells.length, "cell")} up
+            {away.length > 0 && `; away: ${away.join(", ")}`}
           </span>
         )}
         {waiting > 0 && (
@@ -103,35 +104,36 @@ function State() {
           </span>
         )}
       </p>
-      <Numbers
-        label="State of the platform"
-        numbers={[
-          { name: "Organizations", value: atLeast(known.length) },
-          {
-            name: "Deployments",
-            value: atLeast(known.reduce((all, one) => all + (one.deployments ?? 0), 0)),
-          },
-          {
-            name: "Nodes ready",
-            value: (
-              <Link to="/o/$organization/machines" params={{ organization }}>
-                {ready} of {listed.length}
-              </Link>
-            ),
-            tone: draining > 0 ? "warning" : undefined,
-          },
-          ...(cells.length === 0
-            ? []
-            : [{ name: "Cells up", value: `${cells.length - away.length} of ${cells.length}` }]),
-          { name: "Workers", value: sum("workers"), unit: `of ${sum("maxWorkers")}` },
-          { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
-          {
-            name: listed.length > 1 ? "Fullest disk" : "Disk used",
-            value: percent(disk),
-            tone: disk >= MIN_FULL_DISK_PART ? "bad" : undefined,
-          },
-        ]}
-      />
+      <div className="platform-numbers">
+        <Numbers
+          label="State of the platform"
+          numbers={[
+            { name: "Organizations", value: atLeast(known.length) },
+            {
+              name: "Deployments",
+              value: atLeast(known.reduce((all, one) => all + (one.deployments ?? 0), 0)),
+            },
+            { name: "Tasks running", value: count(Number(database.runningTasks ?? 0)) },
+            { name: "Tasks queued", value: count(Number(database.queuedTasks ?? 0)) },
+            {
+              name: "Nodes ready",
+              value: (
+                <Link to="/o/$organization/machines" params={{ organization }}>
+                  {ready} of {listed.length}
+                </Link>
+              ),
+              tone: draining > 0 ? "warning" : undefined,
+            },
+            { name: "Workers", value: sum("workers"), unit: `of ${sum("maxWorkers")}` },
+            { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
+            {
+              name: listed.length > 1 ? "Fullest disk" : "Disk used",
+              value: percent(disk),
+              tone: disk >= MIN_FULL_DISK_PART ? "bad" : undefined,
+            },
+          ]}
+        />
+      </div>
     </>
   );
 }

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { parseExactly } from "../../src/collections/exact-json.ts";
-import { openAtFirst, rowsOf, tablesIn } from "../../src/console/app/pages/tasks/json-rows.ts";
+import {
+  openAtFirst,
+  rowsOf,
+  tablesIn,
+  toldClosed,
+} from "../../src/console/app/pages/tasks/json-rows.ts";
 
 const shown = (json: string) => {
   const value = parseExactly(json);
@@ -47,6 +52,21 @@ describe("the tree of a JSON value", () => {
   it("of what is no list and no object is one row", () => {
     expect(shown('"text"')).toEqual([[undefined, 0, undefined]]);
   });
+});
+
+it.each([
+  ["[]", "[]"],
+  ["[1,2]", "2 items"],
+  ["{}", "{}"],
+  ['{"id":7,"score":0.50,"ok":true}', "{ id: 7, score: 0.50, ok: true }"],
+  ['{"a":{"b":1},"c":{},"d":[1]}', "{ a: {…}, c: {}, d: 1 item }"],
+  ['{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', "{ a: 1, b: 2, c: 3, d: 4, e: 5, … }"],
+  [
+    JSON.stringify({ one: "x".repeat(99), two: "y".repeat(99), three: 3 }),
+    `{ one: "${"x".repeat(24)}…", … }`,
+  ],
+])("%s that is closed is told as %s", (json, told) => {
+  expect(toldClosed(parseExactly(json) as object)).toBe(told);
 });
 
 describe("the tables of a JSON value", () => {

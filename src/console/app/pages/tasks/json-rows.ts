@@ -3,6 +3,7 @@
  * page has few rows however large the value is.
  */
 import { isExactNumber } from "../../../../collections/exact-json.ts";
+import { counted } from "../../ui/counted.ts";
 
 /** Members of a list or an object that are shown at first, and with each further part. */
 export const MAX_MEMBERS = 100;
@@ -32,6 +33,45 @@ type OpenPaths = ReadonlyMap<string, number>;
 
 export const isContainer = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !isExactNumber(value);
+
+/** Members that a closed object is told by. */
+const MAX_TOLD_MEMBERS = 5;
+
+/** Characters that a closed object is told by. */
+const MAX_TOLD_CHARS = 60;
+
+/** Characters of a text or a name in it. */
+const MAX_TOLD_TEXT_CHARS = 24;
+
+/** A closed list or object in a line: how many items there are, or the first members, as many as fit. */
+export function toldClosed(value: object): string {
+  if (Array.isArray(value)) {
+    return value.length === 0 ? "[]" : counted(value.length, "item");
+  }
+  const names = Object.keys(value);
+  const told: string[] = [];
+  let left = MAX_TOLD_CHARS;
+  for (const name of names.slice(0, MAX_TOLD_MEMBERS)) {
+    const text = `${cut(name)}: ${toldIn((value as Record<string, unknown>)[name])}`;
+    left -= text.length;
+    if (left < 0 && told.length > 0) {
+      break;
+    }
+    told.push(text);
+  }
+  const all = [...told, ...(names.length > told.length ? ["…"] : [])];
+  return all.length === 0 ? "{}" : `{ ${all.join(", ")} }`;
+}
+
+function toldIn(value: unknown): string {
+  if (isContainer(value)) {
+    return Array.isArray(value) || sizeOfContainer(value) === 0 ? toldClosed(value) : "{…}";
+  }
+  return typeof value === "string" ? `"${cut(value)}"` : JSON.stringify(value);
+}
+
+const cut = (text: string): string =>
+  text.length > MAX_TOLD_TEXT_CHARS ? `${text.slice(0, MAX_TOLD_TEXT_CHARS)}…` : text;
 
 /** How many members a list or an object has. */
 export const sizeOfContainer = (value: object): number =>

@@ -20,6 +20,7 @@ import {
   rowsOf,
   sizeOfContainer,
   tablesIn,
+  toldClosed,
 } from "./json-rows.ts";
 import "./json-view.css";
 
@@ -198,7 +199,9 @@ function Row({ row: { name, value, isOpen, hidden } }: { readonly row: JsonRow }
 
 function Value({ value, isOpen }: { readonly value: unknown; readonly isOpen: boolean }) {
   if (isContainer(value)) {
-    return <span className="secondary">{summaryOf(value, isOpen)}</span>;
+    const isOpenObject = isOpen && !Array.isArray(value);
+    const summary = isOpenObject ? counted(sizeOfContainer(value), "field") : toldClosed(value);
+    return <span className="secondary">{summary}</span>;
   }
   if (typeof value !== "string") {
     return <span className="json-literal">{JSON.stringify(value)}</span>;
@@ -218,21 +221,6 @@ function Value({ value, isOpen }: { readonly value: unknown; readonly isOpen: bo
 function cut(text: string, max: number): string {
   const space = text.length > max ? text.lastIndexOf(" ", max) : -1;
   return text.slice(0, space > max / 2 ? space : max);
-}
-
-/** Names that a closed object is told by. */
-const MAX_SUMMARY_NAMES = 5;
-
-function summaryOf(value: object, isOpen: boolean): string {
-  const size = sizeOfContainer(value);
-  if (Array.isArray(value)) {
-    return size === 0 ? "[]" : counted(size, "item");
-  }
-  if (size === 0 || isOpen) {
-    return size === 0 ? "{}" : counted(size, "field");
-  }
-  const names = Object.keys(value).slice(0, MAX_SUMMARY_NAMES);
-  return `{ ${names.join(", ").slice(0, MAX_CLOSED_CHARS)}${size > names.length ? ", …" : ""} }`;
 }
 
 function Table({ table, label }: { readonly table: JsonTable; readonly label: string }) {
@@ -285,7 +273,7 @@ function cellOf(value: unknown): string {
     return "";
   }
   if (isContainer(value)) {
-    return summaryOf(value, false);
+    return toldClosed(value);
   }
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return text.length > MAX_CLOSED_CHARS ? `${text.slice(0, MAX_CLOSED_CHARS)}…` : text;

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { previewOf } from "../../src/console/app/pages/tasks/arguments-preview.ts";
+import { threadTimer } from "../thread-time.ts";
 
 const long = "x".repeat(50);
 
@@ -13,6 +14,7 @@ it.each([
   ],
   ['{"id":9007199254740993,"share":1.0,"odd":NaN}', "id: 9007199254740993, share: 1.0, odd: NaN"],
   [JSON.stringify({ texts: Array(200).fill("x"), sentences: 2 }), "texts: 200 items, sentences: 2"],
+  [JSON.stringify({ texts: Array(200).fill(long.repeat(9)), n: 2 }), "texts: 200 items, n: 2"],
   ['{ "values" : [1, 2], "mode" : "fast" }', "values: [1, 2], mode: fast"],
   [JSON.stringify({ a: { b: long, c: 1 }, d: 2 }), `a: {b: "${"x".repeat(40)}…", …}, d: 2`],
   [JSON.stringify({ a: long, b: 1 }), `a: ${"x".repeat(40)}…, b: 1`],
@@ -65,6 +67,17 @@ it("what is told of cut arguments is true of them, wherever they are cut", () =>
     expect(told.endsWith("…")).toBe(true);
     expect(whole.startsWith(told.replace(/(?:, )?…$/, ""))).toBe(true);
   }
+});
+
+it("a list of 90,000 numbers is told by its length, at once", () => {
+  const values = Array.from({ length: 90_000 }, (_, index) => index / 7);
+  const json = JSON.stringify({
+    values: values.map((it) => it.toFixed(3)).map(Number),
+    mode: "fast",
+  });
+  const spentMs = threadTimer();
+  expect(previewOf(json)).toBe("values: 90,000 items, mode: fast");
+  expect(spentMs()).toBeLessThan(500);
 });
 
 it.each(["[", '{"a":', '{"a":[1,', '"', "x]", "\\u"])(

@@ -6,8 +6,14 @@
 
 import { counted } from "../../ui/counted.ts";
 
-/** Characters of JSON that are read; a line shows no more. */
-const MAX_READ_CHARACTERS = 1_000;
+/** Characters of JSON that are read; longer ones are cut. */
+const MAX_READ_CHARACTERS = 1024 * 1024;
+
+/** Items of a list that are kept; a line shows no more. */
+const MAX_KEPT_ITEMS = 50;
+
+/** Lists and objects in each other that are read: arguments have no more. */
+const MAX_DEPTH = 200;
 
 /** Characters of a value. */
 const MAX_VALUE_CHARACTERS = 40;
@@ -19,7 +25,10 @@ const MAX_LAST_CHARACTERS = 160;
 export function previewOf(json: string): string {
   const whole = new Beginning(json.slice(0, MAX_READ_CHARACTERS)).value();
   if (whole?.kind !== "object") {
-    return whole?.kind === "token" ? whole.text : whole === undefined ? "" : textOf(whole);
+    // A number alone is whole where its text is.
+    return whole === undefined
+      ? ""
+      : textOf(whole.kind === "token" ? { ...whole, isCut: false } : whole);
   }
   const { members, isCut } = whole;
   const told = members.map(([name, value], index) => {
@@ -32,7 +41,7 @@ export function previewOf(json: string): string {
 /** As far as JSON goes: whether more of a value may follow. A number at its end may have more digits. */
 type Value =
   | { readonly kind: "token" | "text"; readonly text: string; readonly isCut: boolean }
-  | { readonly kind: "list"; readonly items: readonly Value[]; readonly isCut: boolean }
+  | { readonly kind: "list"; readonly items: readonly Value[]; count: number; isCut: boolean }
   | { readonly kind: "object"; readonly members: readonly Member[]; readonly isCut: boolean };
 
 /** A name, with its value if that has begun. */
@@ -44,15 +53,15 @@ function textOf(value: Value | undefined): string {
     case undefined:
       return "…";
     case "token":
-      return value.isCut ? `${value.text}…` : value.text;
+      return plainText(value, MAX_VALUE_CHARACTERS);
     case "text":
       return `"${plainText(value, MAX_VALUE_CHARACTERS)}${value.isCut ? "" : '"'}`;
     case "list": {
-      const { items, isCut } = value;
+      const { items, count, isCut } = value;
       const shown = firstOf(items.map(textOf));
       // How many there are is known where all are there.
-      return !isCut && shown.length < items.length
-        ? counted(items.length, "item")
+      return !isCut && shown.length < count
+        ? counted(count, "item")
         : `[${listed(shown, isCut)}${isCut ? "" : "]"}`;
     }
     case "object": {
@@ -86,13 +95,14 @@ const listed = (texts: readonly string[], hasMore: boolean): string =>
 const SPACE = /\s*/y;
 const TOKEN = /[^\s"[\]{}:,]+/y;
 /** A string without the quote at its end, and without an escape that is cut. */
-const STRING = /"(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*/y;
+const STRING = /"(?:[^"\\]+|\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt]))*/y;
 const CONTROL = /\p{Cc}/gu;
 
 /** Reads JSON (RFC 8259) that may end anywhere. What is no JSON is read up to its fault. */
 class Beginning {
   readonly #json: string;
   #at = 0;
+  #depth = 0;
 
   constructor(json: string) {
     this.#json = json;
@@ -100,6 +110,9 @@ class Beginning {
 
   /** Undefined where none begins. */
   value(): Value | undefined {
+    if (this.#depth > MAX_DEPTH) {
+      return undefined;
+    }
     switch (this.#next()) {
       case '"':
         return { kind: "text", ...this.#string() };
@@ -117,15 +130,19 @@ class Beginning {
 
   #list(): Value {
     const items: Value[] = [];
+    let count = 0;
     const isCut = this.#untilEnd("]", () => {
       const item = this.value();
       // The beginning of a number is another number, and its place says nothing.
       if (item !== undefined && !(item.kind === "token" && item.isCut)) {
-        items.push(item);
+        count += 1;
+        if (count <= MAX_KEPT_ITEMS) {
+          items.push(item);
+        }
       }
       return item !== undefined;
     });
-    return { kind: "list", items, isCut };
+    return { kind: "list", items, count, isCut };
   }
 
   #object(): Value {
@@ -147,18 +164,15 @@ class Beginning {
   /** Reads what is between brackets; whether it ends before the closing one. */
   #untilEnd(close: string, readOne: () => boolean): boolean {
     this.#at++;
-    if (this.#next() === close) {
-      this.#at++;
-      return false;
+    this.#depth++;
+    let next = this.#next() === close ? close : ",";
+    while (next === "," && readOne()) {
+      next = this.#next() ?? "";
+      this.#at += next === "," ? 1 : 0;
     }
-    while (readOne()) {
-      const next = this.#next();
-      this.#at++;
-      if (next !== ",") {
-        return next !== close;
-      }
-    }
-    return true;
+    this.#at += next === close ? 1 : 0;
+    this.#depth--;
+    return next !== close;
   }
 
   #string(): { readonly text: string; readonly isCut: boolean } {

@@ -66,7 +66,7 @@ function Given({ given, name, endpoint }: ArgumentsProps & { readonly given: Tas
 /** The arguments in a line, as lists have them. */
 export function ArgumentsLine({ name, endpoint }: ArgumentsProps) {
   const { data, isPending } = useQuery(argumentsOf(name, endpoint));
-  const line = data ? previewOf(data.text) : "";
+  const line = useMemo(() => (data ? previewOf(data.text) : ""), [data]);
   return (isPending || line !== "") && <span className="task-given">{line}</span>;
 }
 

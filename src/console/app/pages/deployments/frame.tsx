@@ -69,7 +69,7 @@ export function DeploymentFrame({
       description={
         <>
           <DeploymentState deployment={deployment} failing={failing} />
-          {title === "Overview" && <Hour of={name} />}
+          {title === "Overview" && !deployment.statusReason && <Hour of={name} />}
         </>
       }
       actions={
@@ -105,7 +105,7 @@ function useFailing(organization: string): readonly string[] {
   return data;
 }
 
-/** What became of its calls and tasks, behind its state. */
+/** What became of its calls and tasks, behind a state that has no reason. */
 function Hour({ of: name }: { readonly of: string }) {
   const { data } = useQuery(taskStatsOf(useOrganization()));
   return data !== undefined && <span>{hourText(statsOf(data, name))}</span>;

@@ -64,12 +64,12 @@ const CORE = [
 /** The core programs whole. */
 const SERVE = ["test/e2e/serve/**/*.test.ts", "test/e2e/start/first.test.ts"];
 
-/** The platform whole, by its start, what it hosts, its command line, its client, its metrics and traces. */
+/** The platform whole, by its start, what it hosts, its faults, its command line, its client, its metrics and traces. */
 const PLATFORM = [
-  "test/e2e/{cli,client,deployments,hosting,metrics,start,tracing,websockets}/**/*.test.ts",
+  "test/e2e/{cli,client,deployments,faults,hosting,metrics,start,tracing,websockets}/**/*.test.ts",
 ];
 
-/** All other whole programs: faults, browsers, machines that join, clients in other languages, BentoML, what is shipped. */
+/** All other whole programs: browsers, machines that join, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({

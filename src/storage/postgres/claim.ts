@@ -2,7 +2,6 @@
  * Claiming: moves due tasks from the queue to leases, and finds delayed tasks
  * that have become due.
  */
-
 import type { ClaimByKey, LaterClaim } from "../claims-by-key.ts";
 import type { DueCount } from "../queues.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";

@@ -10,7 +10,6 @@
  * claimed, and the time is later than that of all others. For these rows and for leases claims wait,
  * and for tasks that are locked never: so they wait for each other in no circle.
  */
-
 import {
   MAX_KEYS_LOOKED_AT,
   MAX_STARTS_LOOKED_AT,
@@ -44,7 +43,10 @@ export const GIVE_KEYS = prepared(
    WHERE live_tasks.deployment_id = unkeyed.deployment_id AND live_tasks.task_id = unkeyed.task_id`,
 );
 
-/** Notes that the starts of attempts that end are none, of which one is kept. Locks them, so that each is noted once. */
+/**
+ * Notes attempts that end before their function begins, where their start is kept. Locks the tasks, so
+ * that each attempt is noted once.
+ */
 export const KEEP_UNBEGUN = prepared(
   "keep_unbegun",
   `WITH given AS MATERIALIZED (
@@ -69,8 +71,9 @@ export const KEEP_UNBEGUN = prepared(
 );
 
 /**
- * Takes the starts of tasks away that have not begun; the endpoint's row is locked. Those before them
- * move up to their numbers: what counts is how many there were since a time, and the numbers have no gap.
+ * Takes away the starts of attempts that did not begin; the endpoint's row is locked. The starts before
+ * them move up to their numbers: what counts is how many there were since a time, and the numbers have
+ * no gap.
  */
 export const TAKE_UNBEGUN = prepared(
   "take_unbegun",

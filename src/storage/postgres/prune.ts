@@ -1,5 +1,4 @@
 /** Deletion of expired finished tasks, and of the tasks of deleted deployments. */
-
 import { KEY_TIME_MS } from "../claims-by-key.ts";
 import { untold } from "../sql/hosting/webhooks.ts";
 import type { Storage } from "../storage.ts";

@@ -12,7 +12,6 @@
  * key that is new begins with it, and so does one that was away, or could not start for its limits. So
  * it waits for no others to catch up, and has nothing saved.
  */
-
 import { KEY_TIME_MS, LOOK_ON_MS, MAX_KEYS_COMPARED, MAX_RUNS_KNOWN } from "../claims-by-key.ts";
 import { isPaused } from "../sql/hosting/pauses.ts";
 import { dealt, GIVEN } from "./dealing.ts";

@@ -9,7 +9,7 @@ const FOLDER = "dist/docs";
 const READ_BY_FEW = [
   "decisions/**",
   "assets/decisions_*",
-  "{,assets/}{changelog,benchmarks-history}.*",
+  "{,assets/}{changelog,benchmarks-history,limits}.*",
 ];
 
 export async function buildDocumentation(): Promise<void> {

@@ -128,6 +128,8 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/console/app/pages/charts/time-ticks.ts MINUTES_PX",
     "src/console/app/pages/charts/time-ticks.ts MINUTE_S",
     "src/console/app/pages/charts/time-ticks.ts SECONDS_PX",
+    "src/console/app/pages/charts/value-ticks.ts MORE_STEPS",
+    "src/console/app/pages/charts/value-ticks.ts TICK_PX",
     "src/console/app/pages/tasks/table.tsx BLOCK_PX",
     "src/console/app/pages/tasks/table.tsx ROW_PX",
   ],

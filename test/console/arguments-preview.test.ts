@@ -35,7 +35,7 @@ it.each([
   ['{"text":"one"', "text: one, …"],
   ['{"box":{"text":"one', 'box: {text: "one…'],
   ['{"values":[0.1,0.2,0.3', "values: [0.1, 0.2, …"],
-  [`{"values":[${"0.25,".repeat(40)}`, `values: [${"0.25, ".repeat(10)}…`],
+  [`{"values":[${"0.25,".repeat(40)}`, `values: [${"0.25, ".repeat(40)}…`],
   ['{"rows":[{"id":1,"name":"a"},{"id":2,"na', 'rows: [{id: 1, name: "a"}, {id: 2, …'],
   ['{"count":12', "count: 12…"],
   ['{"a":1,"b":', "a: 1, b: …"],

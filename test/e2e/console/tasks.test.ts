@@ -487,7 +487,7 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByRole("link", { name: "Overview", exact: true }).last().click();
     await page.getByText(/\d+ of \d+ tasks? failed in the last hour$/).waitFor();
     const causes = page.getByRole("region", { name: "Why tasks failed" });
-    const cause = causes.getByRole("listitem").filter({ hasText: /tasks? of hiss, the last/ });
+    const cause = causes.getByRole("listitem").filter({ hasText: /tasks? of hiss, last/ });
     const endpoints = page.locator(".endpoint-rows > li").filter({ hasText: "/hiss/submit" });
     await endpoints.getByText(/^[1-9]\d* tasks?100 % failedp95 /).waitFor();
     await person.isSound();

@@ -65,7 +65,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
               </th>
             ))}
             {actions && (
-              <th scope="col">
+              <th scope="col" className="actions">
                 <span className="hidden">Actions</span>
               </th>
             )}

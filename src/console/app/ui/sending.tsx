@@ -68,7 +68,7 @@ export function WhyFailing({ of: { failures = 0 }, last, next }: WhyFailingProps
         {counted(failures, "failure")} in a row
         {last?.lastAt !== undefined && (
           <>
-            , the last <Time at={last.lastAt} />
+            , last <Time at={last.lastAt} />
           </>
         )}
         {next !== undefined && (

@@ -5,23 +5,16 @@ import type { Line } from "../../ui/line.ts";
 import type { Format } from "../../ui/quantity.ts";
 import { secondText, type TimeBounds, tickText, utcDayText } from "../../ui/time-range.ts";
 import { isFine, ticksBetween } from "./time-ticks.ts";
+import { type AxisOptions, axisRange, valueTicks } from "./value-ticks.ts";
 
 /** The height of a chart without its legend, unless it is one of few. */
 export const HEIGHT_PX = 180;
-
-/** Steps of an axis of bytes: from one byte to a pebibyte. */
-const BINARY_STEPS = Array.from({ length: 51 }, (_, power) => 2 ** power);
-
-/** Steps of an axis of things that are counted. */
-const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
-  [1, 2, 5].map((digit) => digit * 10 ** power),
-).flat();
 
 /** Less than this part of the width without data is not told. */
 const MIN_EMPTY_SHARE = 0.15;
 
 /** What a chart draws. */
-export interface Plotted {
+export interface Plotted extends Omit<AxisOptions, "heightPx"> {
   /** Seconds since 1970. */
   readonly times: readonly number[];
   readonly lines: readonly Line[];
@@ -29,14 +22,8 @@ export interface Plotted {
   readonly sinceS?: number | undefined;
   /** Default: `HEIGHT_PX`. */
   readonly heightPx?: number | undefined;
-  /** Its axis has steps of powers of two, as sizes in bytes have. */
-  readonly binary?: boolean | undefined;
   /** Its times are days of UTC, and each line is a part of a bar per day. */
   readonly isDaily?: boolean | undefined;
-  /** Its axis counts things, of which there is no half. */
-  readonly isWhole?: boolean | undefined;
-  /** Its axis begins near the lowest value, so that values with small differences do not look constant. */
-  readonly isFitted?: boolean | undefined;
   /** Writes a value with its unit. */
   readonly format: Format;
   /** When which revision was deployed. */
@@ -104,20 +91,6 @@ export const dataOf = ({
   [...times],
   ...(isDaily ? stacked(lines) : lines.map(({ values }) => values)).map((values) => [...values]),
 ];
-
-/** The axis is at least this part of its values long, because its ticks have three digits. */
-const MIN_FITTED_SHARE = 0.05;
-
-/** From zero, with room above, and below where a gauge is negative. */
-function rangeOf(min: number, max: number, isFitted: boolean): [number, number] {
-  const length = Math.max(max - min, Math.abs(max) * MIN_FITTED_SHARE);
-  if (isFitted && min > length) {
-    const [middle, half] = [(min + max) / 2, length * 0.6];
-    return [middle - half, middle + half];
-  }
-  const low = min < 0 ? min * 1.1 : 0;
-  return [low, max > 0 ? max * 1.1 : low < 0 ? 0 : 1];
-}
 
 /** The points between two gaps, through which no line goes. */
 const alone: UPlot.Series.Points.Filter = (plot, series) => {
@@ -227,12 +200,8 @@ function widthOf({ ctx }: UPlot, labels: readonly string[] | null): number {
   return Math.ceil(Math.max(0, ...widths)) + AXIS_GAP_PX;
 }
 
-function axesOf({
-  format,
-  binary = false,
-  isWhole = false,
-  isDaily = false,
-}: Plotted): UPlot.Axis[] {
+function axesOf(plotted: Plotted): UPlot.Axis[] {
+  const { format, isDaily = false } = plotted;
   const axis: UPlot.Axis = {
     stroke: colour("--text-secondary"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -258,8 +227,7 @@ function axesOf({
     {
       ...axis,
       size: (plot, labels) => Math.max(isDaily ? 0 : GUTTER_PX, widthOf(plot, labels)),
-      ...(binary && { incrs: BINARY_STEPS }),
-      ...(isWhole && { incrs: WHOLE_STEPS }),
+      splits: (_plot, _axis, min, max) => valueTicks(min, max, axisOptions(plotted)),
       values: (_plot, splits) => splits.map((value) => format(value, Math.max(...splits))),
     },
   ];
@@ -271,9 +239,13 @@ const DASHES = [[], [6, 6], [3, 9], [12, 4]] as const;
 /** Of a day a bar takes most, and no more than is seen as one. */
 const bars = UPlot.paths.bars?.({ size: [0.7, 48] }) as UPlot.Series.PathBuilder;
 
+const axisOptions = ({ heightPx = HEIGHT_PX, ...rest }: Plotted): AxisOptions => ({
+  ...rest,
+  heightPx,
+});
+
 function optionsOf(current: () => Plotted, width: number): UPlot.Options {
-  const { lines, marks = [], onZoom, isDaily = false, isFitted = false } = current();
-  const { heightPx = HEIGHT_PX } = current();
+  const { lines, marks = [], onZoom, isDaily = false, heightPx = HEIGHT_PX } = current();
   return {
     width,
     height: heightPx,
@@ -319,7 +291,7 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
           range: (_plot: UPlot, min: number, max: number) => [min - DAY_S / 2, max + DAY_S / 2],
         },
       }),
-      y: { range: (_plot, min, max) => rangeOf(min, max, isFitted) },
+      y: { range: (_plot, min, max) => axisRange(min, max, axisOptions(current())) },
     },
     axes: axesOf(current()),
     series: [

@@ -101,7 +101,7 @@ const TASKS: readonly Shown[] = [
       [latest(queued, rounded), `waiting, peak ${highest(queued, rounded)}`, "--warning"],
       [latest(running, rounded), `running, peak ${highest(running, rounded)}`, "--accent"],
     ],
-    empty: "No task waited or ran in this time.",
+    empty: "No task was waiting or running when it was measured.",
     lines: [
       ["tasks_queued", "", "waiting", "--warning"],
       ["tasks_running", "", "running", "--accent"],

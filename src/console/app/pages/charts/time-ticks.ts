@@ -25,15 +25,18 @@ const MIN_TICKS = 3;
 
 /**
  * Round times between two, in seconds since 1970, as many as have room for their labels. Where those
- * are fewer than three, three at even distances. No label is cut by the right edge; on the left they
- * have the room of the other axis.
+ * are fewer than three, three at even distances. No label is cut by an edge, or is below the labels of
+ * the other axis.
  */
 export function ticksBetween(minS: number, maxS: number, widthPx: number): number[] {
   const secondPx = widthPx / (maxS - minS);
   const labelPx = (stepS: number) => (stepS < MINUTE_S ? SECONDS_PX : MINUTES_PX);
   const stepS = STEPS_S.find((step) => step * secondPx >= labelPx(step) + GAP_PX);
+  const halfS = stepS === undefined ? 0 : labelPx(stepS) / 2 / secondPx;
   const ticks =
-    stepS === undefined ? [] : roundTimes(minS, maxS - labelPx(stepS) / 2 / secondPx, stepS);
+    stepS === undefined
+      ? []
+      : roundTimes(minS, maxS - halfS, stepS).filter((at) => at >= minS + halfS);
   return ticks.length < MIN_TICKS ? evenTimes(minS, maxS) : ticks;
 }
 

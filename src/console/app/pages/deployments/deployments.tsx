@@ -99,7 +99,7 @@ export function Deployments() {
                     stats && <FailedTasks name={name} of={statsIn(stats, name)} />,
                 },
                 {
-                  name: "Call error rate",
+                  name: "Call errors (1 h)",
                   isNumber: true,
                   cell: ({ name = "" }) =>
                     stats && <ErrorRate name={name} {...statsOf(stats, name)} />,

@@ -73,7 +73,7 @@ function CauseRow({ of: { text, tasks, endpoints }, deployment }: CauseRowProps)
         of <bdi>{endpoints.join(", ")}</bdi>
         {newest.finishedAt !== undefined && (
           <>
-            , the last <Time at={newest.finishedAt} />
+            , last <Time at={newest.finishedAt} />
           </>
         )}
       </p>

@@ -80,7 +80,7 @@ export function Processors({ of: { load } }: OfMachine) {
   return (
     processors > 0 && (
       <Share used={busyProcessors} limit={processors} problem="busy">
-        {`${Number(busyProcessors.toFixed(1))} of ${processors}`}
+        {`${Number(busyProcessors.toFixed(1))} of ${counted(processors, "core")}`}
       </Share>
     )
   );

@@ -268,7 +268,7 @@ function Settings() {
     <section aria-labelledby="settings">
       <h2 id="settings">Settings</h2>
       <p className="secondary">
-        What is set where the node that answered was started. It changes there, with the next start.{" "}
+        As the node that answered was started. Change them there, and start it again.{" "}
         <a href="/docs/configuration.html">All settings</a>
       </p>
       {set.length > 0 && <SettingTable label="Settings that are set" settings={set} />}

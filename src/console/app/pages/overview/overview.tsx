@@ -20,7 +20,13 @@ import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
-import { endedOf, failingIn, statesText, toneOfFailed } from "../deployments/state-words.ts";
+import {
+  endedOf,
+  failingIn,
+  statesText,
+  toneOfFailed,
+  worstFirst,
+} from "../deployments/state-words.ts";
 import { Attention } from "./attention.tsx";
 import { useConcerns } from "./concerns.ts";
 import { FirstSteps } from "./first-steps.tsx";
@@ -59,22 +65,24 @@ export function Overview() {
           {deployments.length === 0 && <p className="secondary">None yet.</p>}
           {deployments.length > 0 && (
             <ul className="rows">
-              {deployments.slice(0, MAX_LISTED).map((one) => (
-                <li key={one.deploymentId}>
-                  <Link
-                    to="/o/$organization/deployments/$deployment"
-                    params={{ organization: name, deployment: one.name ?? "" }}
-                  >
-                    {one.name}
-                  </Link>
-                  <span className="row-state">
-                    <DeploymentState deployment={one} failing={failing} />
-                  </span>
-                  <span className="secondary row-end">
-                    {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
-                  </span>
-                </li>
-              ))}
+              {worstFirst(deployments, failing)
+                .slice(0, MAX_LISTED)
+                .map((one) => (
+                  <li key={one.deploymentId}>
+                    <Link
+                      to="/o/$organization/deployments/$deployment"
+                      params={{ organization: name, deployment: one.name ?? "" }}
+                    >
+                      {one.name}
+                    </Link>
+                    <span className="row-state">
+                      <DeploymentState deployment={one} failing={failing} />
+                    </span>
+                    <span className="secondary row-end">
+                      {counted(one.workers, "worker")} · {queueText(statsIn(stats, one.name))}
+                    </span>
+                  </li>
+                ))}
             </ul>
           )}
           {deployments.length > MAX_LISTED && (

@@ -18,7 +18,7 @@ const MAX_DEPTH = 200;
 /** Characters of a value. */
 const MAX_VALUE_CHARACTERS = 40;
 
-/** Characters of a text that nothing follows. */
+/** Characters of a value that nothing follows. */
 const MAX_LAST_CHARACTERS = 160;
 
 /** Such as `mode: fast, tags: ["a", "b"], values: [0.1, 0.2, 0.3, …`. */
@@ -33,7 +33,7 @@ export function previewOf(json: string): string {
   const { members, isCut } = whole;
   const told = members.map(([name, value], index) => {
     const maxCharacters = index === members.length - 1 ? MAX_LAST_CHARACTERS : MAX_VALUE_CHARACTERS;
-    return `${name}: ${value?.kind === "text" ? plainText(value, maxCharacters) : textOf(value)}`;
+    return `${name}: ${value?.kind === "text" ? plainText(value, maxCharacters) : textOf(value, maxCharacters)}`;
   });
   return listed(told, isCut);
 }
@@ -48,17 +48,20 @@ type Value =
 type Member = readonly [name: string, value: Value | undefined];
 
 /** A value in about as many characters as one may have. What is cut has no end, such as `[1, 2, …`. */
-function textOf(value: Value | undefined): string {
+function textOf(value: Value | undefined, maxCharacters = MAX_VALUE_CHARACTERS): string {
   switch (value?.kind) {
     case undefined:
       return "…";
     case "token":
-      return plainText(value, MAX_VALUE_CHARACTERS);
+      return plainText(value, maxCharacters);
     case "text":
-      return `"${plainText(value, MAX_VALUE_CHARACTERS)}${value.isCut ? "" : '"'}`;
+      return `"${plainText(value, maxCharacters)}${value.isCut ? "" : '"'}`;
     case "list": {
       const { items, count, isCut } = value;
-      const shown = firstOf(items.map(textOf));
+      const shown = firstOf(
+        items.map((item) => textOf(item, maxCharacters)),
+        maxCharacters,
+      );
       // How many there are is known where all are there.
       return !isCut && shown.length < count
         ? counted(count, "item")
@@ -66,7 +69,10 @@ function textOf(value: Value | undefined): string {
     }
     case "object": {
       const { members, isCut } = value;
-      const shown = firstOf(members.map(([name, member]) => `${name}: ${textOf(member)}`));
+      const shown = firstOf(
+        members.map(([name, member]) => `${name}: ${textOf(member, maxCharacters)}`),
+        maxCharacters,
+      );
       return `{${listed(shown, isCut || shown.length < members.length)}${isCut ? "" : "}"}`;
     }
   }
@@ -79,8 +85,8 @@ function plainText({ text, isCut }: { text: string; isCut: boolean }, maxCharact
 }
 
 /** The first values that fit, one at least. */
-function firstOf(texts: readonly string[]): readonly string[] {
-  let left = MAX_VALUE_CHARACTERS;
+function firstOf(texts: readonly string[], maxCharacters: number): readonly string[] {
+  let left = maxCharacters;
   const end = texts.findIndex(({ length }, index) => {
     left -= length;
     return index > 0 && left < 0;

@@ -24,7 +24,7 @@ import { readSearch } from "./pages/tasks/search.ts";
 import { readUsageSearch } from "./pages/usage/usage-search.ts";
 import { Failure, Missing } from "./ui/failure.tsx";
 import { Loading } from "./ui/loading.tsx";
-import { readOpen } from "./ui/open-row.ts";
+import { readOpen } from "./ui/open-search.ts";
 
 interface Context {
   readonly queryClient: QueryClient;

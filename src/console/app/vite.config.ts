@@ -48,13 +48,18 @@ export default defineConfig(({ mode }) => {
             output: { entryFileNames: "assets/[name].js", assetFileNames: "assets/[name].[ext]" },
           }
         : {
-            // What every page loads is one file beside the first: each file costs a request and its headers.
+            // What every page loads is one file beside the first, and what forms and pages outside of an
+            // organization have is one more: each file costs a request and its headers.
             output: {
               codeSplitting: {
                 groups: [
                   {
                     name: "base",
-                    test: /ui.(field|fields-form|form|notice|data-table|menu|page|icon|time|status)\.tsx?$|shell.(brand|keys)\.tsx?$|tasks.state\.tsx$|api.(sign-in|tokens)\.ts$|(react-dom-client\.production|useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver|infiniteQueryOptions)\.js$/,
+                    test: /ui.(button|data-table|icon|menu|notice|page|status|time|typed-ahead)\.tsx?$|shell.(brand|keys)\.tsx?$|tasks.state\.tsx$|api.(errors|session|sign-in|token-access|tokens)\.ts$|(mutation|react-dom-client\.production|useLocation|useSuspenseInfiniteQuery|infiniteQueryObserver|infiniteQueryOptions)\.js$/,
+                  },
+                  {
+                    name: "forms",
+                    test: /ui.(field|fields|fields-form|form|form-actions)\.tsx?$|(safe-path|single-page)\.tsx?$/,
                   },
                 ],
               },

@@ -1,9 +1,5 @@
-/**
- * A table of things; on a narrow screen each row is a name with its state, and a line or two of facts.
- * Rows that have more to show open in their place, and the address names the one that is open.
- */
-import { type MouseEvent, type ReactNode, useId, useLayoutEffect, useRef } from "react";
-import { useOpenRow } from "./open-row.ts";
+/** A table of things; on a narrow screen each row is a name with its state, and a line or two of facts. */
+import type { MouseEvent, ReactNode } from "react";
 import "./data-table.css";
 
 export interface Column<Item> {
@@ -21,7 +17,17 @@ export interface Column<Item> {
   readonly narrow?: "beside" | "unnamed" | "left-out";
 }
 
-interface DataTableProps<Item> {
+/** What a row shows that opens in its place (`openable-table.tsx`). */
+export interface OpenableRow {
+  readonly isOpen: boolean;
+  onClick(event: MouseEvent): void;
+  /** Its heading, with the button that opens it. */
+  heading(content: ReactNode): ReactNode;
+  /** What is below it while it is open, as wide as so many cells. */
+  below(cells: number): ReactNode;
+}
+
+export interface DataTableProps<Item> {
   /** Names the table for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<Item>[];
@@ -30,8 +36,8 @@ interface DataTableProps<Item> {
   keyOf(item: Item): string;
   /** Its cells stand at the beginning of their rows, some of which are high. Default: in the middle. */
   readonly isTop?: boolean;
-  /** What is shown below a row that is opened. Default: rows do not open. */
-  readonly detailsOf?: (item: Item) => ReactNode;
+  /** Default: rows do not open. */
+  readonly openableOf?: (item: Item) => OpenableRow;
   /** The last cell: buttons or a menu. */
   readonly actions?: ((item: Item) => ReactNode) | undefined;
 }
@@ -43,8 +49,7 @@ const classOf = <Item,>({ name, isNumber, grows, narrow }: Column<Item>): string
     .join(" ") || undefined;
 
 export function DataTable<Item>(props: DataTableProps<Item>) {
-  const { label, columns, items, keyOf, isTop = false, detailsOf, actions } = props;
-  const [open, toggle] = useOpenRow();
+  const { label, columns, items, keyOf, isTop = false, openableOf, actions } = props;
   const grows = columns.some((column) => column.grows);
   const classes = ["table-box data-table", grows && "growing", isTop && "top"]
     .filter(Boolean)
@@ -72,21 +77,15 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
           </tr>
         </thead>
         <tbody>
-          {items.map((item) => {
-            const key = keyOf(item);
-            return (
-              <Row
-                key={key}
-                item={item}
-                columns={columns}
-                actions={actions}
-                {...(detailsOf && {
-                  details: key === open ? detailsOf(item) : undefined,
-                  onToggle: () => toggle(key),
-                })}
-              />
-            );
-          })}
+          {items.map((item) => (
+            <Row
+              key={keyOf(item)}
+              item={item}
+              columns={columns}
+              actions={actions}
+              openable={openableOf?.(item)}
+            />
+          ))}
         </tbody>
       </table>
     </section>
@@ -95,41 +94,22 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
 
 interface RowProps<Item> extends Pick<DataTableProps<Item>, "columns" | "actions"> {
   readonly item: Item;
-  /** What is below it while it is open. */
-  readonly details?: ReactNode;
-  /** Opens or closes it. Default: it does not open. */
-  readonly onToggle?: () => void;
+  readonly openable: OpenableRow | undefined;
 }
 
-function Row<Item>({ item, columns, actions, details, onToggle }: RowProps<Item>) {
-  const id = useId();
-  const isOpen = details !== undefined;
-  const onClick = ({ target }: MouseEvent): void => {
-    // Who has drawn over a text wants to copy it.
-    if (!isOther(target) && getSelection()?.isCollapsed !== false) {
-      onToggle?.();
-    }
-  };
+function Row<Item>({ item, columns, actions, openable }: RowProps<Item>) {
   return (
     <>
-      <tr data-row data-opens={onToggle && isOpen} tabIndex={-1} {...(onToggle && { onClick })}>
+      <tr
+        data-row
+        data-opens={openable?.isOpen}
+        tabIndex={-1}
+        {...(openable && { onClick: openable.onClick })}
+      >
         {columns.map((column, index) =>
           index === 0 ? (
             <th key={column.name} scope="row" className={classOf(column)}>
-              {onToggle === undefined ? (
-                <div>{column.cell(item)}</div>
-              ) : (
-                <div className="opens">
-                  <button
-                    type="button"
-                    className="row-open"
-                    aria-expanded={isOpen}
-                    aria-labelledby={id}
-                    onClick={onToggle}
-                  />
-                  <div id={id}>{column.cell(item)}</div>
-                </div>
-              )}
+              {openable?.heading(column.cell(item)) ?? <div>{column.cell(item)}</div>}
             </th>
           ) : (
             <td key={column.name} data-column={column.name} className={classOf(column)}>
@@ -139,32 +119,8 @@ function Row<Item>({ item, columns, actions, details, onToggle }: RowProps<Item>
         )}
         {actions && <td className="actions">{actions(item)}</td>}
       </tr>
-      {isOpen && <Details columns={columns.length + (actions ? 1 : 0)}>{details}</Details>}
+      {/* The last cell has the actions, or what a very wide screen leaves behind the others. */}
+      {openable?.isOpen && openable.below(columns.length + 1)}
     </>
-  );
-}
-
-/** Whether a click in a row is for something in it, or for a dialog or a menu that it has opened. */
-const isOther = (target: EventTarget): boolean =>
-  target instanceof Element && target.closest("a, button, select, dialog, [popover]") !== null;
-
-interface DetailsProps {
-  readonly columns: number;
-  readonly children: ReactNode;
-}
-
-/** What a row shows below it; it comes into view as far as there is room. */
-function Details({ columns, children }: DetailsProps) {
-  const row = useRef<HTMLTableRowElement>(null);
-  useLayoutEffect(() => {
-    row.current?.scrollIntoView({ block: "nearest" });
-  }, []);
-  return (
-    <tr className="row-details" ref={row}>
-      {/* One more is what a very wide screen leaves behind the last. */}
-      <td colSpan={columns + 1}>
-        <div>{children}</div>
-      </td>
-    </tr>
   );
 }

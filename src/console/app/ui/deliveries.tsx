@@ -14,10 +14,10 @@ import {
 import { messageOf as errorText } from "../api/errors.ts";
 import { Button, ShowMore } from "./button.tsx";
 import { CopyButton, CopyChip } from "./copy-button.tsx";
-import { DataTable } from "./data-table.tsx";
 import { Facts } from "./facts.tsx";
 import { Loading } from "./loading.tsx";
 import { Notice } from "./notice.tsx";
+import { OpenableTable } from "./openable-table.tsx";
 import { Status, type Tone } from "./status.tsx";
 import { ExactTime, Time, useIsDueLater } from "./time.tsx";
 import { secondText } from "./time-range.ts";
@@ -61,7 +61,7 @@ export function Deliveries({
   return (
     <section aria-labelledby="deliveries">
       <h2 id="deliveries">Deliveries</h2>
-      <DataTable
+      <OpenableTable
         label="Deliveries, newest first"
         items={deliveries}
         keyOf={({ id = "" }) => id}

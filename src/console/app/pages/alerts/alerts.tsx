@@ -9,9 +9,9 @@ import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
-import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
+import { OpenableTable } from "../../ui/openable-table.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Status } from "../../ui/status.tsx";
 import { DueTime, Time } from "../../ui/time.tsx";
@@ -79,7 +79,7 @@ function Firing() {
     firing.length > 0 && (
       <section aria-labelledby="firing">
         <h2 id="firing">Firing</h2>
-        <DataTable
+        <OpenableTable
           label="Alerts that fire, newest first"
           items={firing}
           keyOf={({ id = "" }) => id}
@@ -172,7 +172,7 @@ function Rules() {
           <Command text="npx tessera-platform alert create failing failures --threshold 5 --hold 5m" />
         </div>
       ) : (
-        <DataTable
+        <OpenableTable
           label="Rules, by name"
           items={rules}
           keyOf={({ name = "" }) => name}
@@ -265,7 +265,7 @@ function History() {
   return (
     <section aria-labelledby="history">
       <h2 id="history">History</h2>
-      <DataTable
+      <OpenableTable
         label="Alerts that have cleared, newest first"
         items={cleared}
         keyOf={({ id = "" }) => id}

@@ -11,11 +11,11 @@ import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { CopyChip } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
-import { DataTable } from "../../ui/data-table.tsx";
 import { between } from "../../ui/duration.ts";
 import { Facts } from "../../ui/facts.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { OpenableTable } from "../../ui/openable-table.tsx";
 import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
@@ -44,7 +44,7 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
   const [chosen, setChosen] = useState<RevisionJson>();
   return (
     <>
-      <DataTable
+      <OpenableTable
         label="Revisions"
         items={revisions}
         keyOf={({ revision = 0 }) => String(revision)}

@@ -11,12 +11,12 @@ import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { OpenableTable } from "../../ui/openable-table.tsx";
 import { Status } from "../../ui/status.tsx";
 import { DueTime, Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
@@ -81,7 +81,7 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
         </Empty>
       )}
       {found.length > 0 && (
-        <DataTable
+        <OpenableTable
           label="Schedules, by their next time"
           items={[...found].sort(byNext)}
           keyOf={({ name = "" }) => name}

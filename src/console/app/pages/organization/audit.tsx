@@ -8,12 +8,12 @@ import { organizations } from "../../api/clients.ts";
 import { membersOf } from "../../api/members.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
-import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Field } from "../../ui/field.tsx";
 import { FiltersToggle } from "../../ui/filters-toggle.tsx";
 import { Loading } from "../../ui/loading.tsx";
+import { OpenableTable } from "../../ui/openable-table.tsx";
 import { Page } from "../../ui/page.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
@@ -137,7 +137,7 @@ function Events({ search }: AuditProps) {
   }
   return (
     <div className="audit">
-      <DataTable
+      <OpenableTable
         label="Events"
         items={foldedEvents(events)}
         keyOf={([{ eventId = "" }]) => eventId}

@@ -105,7 +105,7 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     await person.go("/o/acme/machines");
     const table = page.getByRole("region", { name: "Machines with their workers" });
     const last = table.getByRole("row", { name: /^node-9/ });
-    await last.getByText("3.5 of 8", { exact: true }).waitFor();
+    await last.getByText("3.5 of 8 cores", { exact: true }).waitFor();
     await last.getByText("60 of 64 GiB, full").waitFor();
     await last.getByText("12 of 128").waitFor();
     const box = await last.boundingBox();

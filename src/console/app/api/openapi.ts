@@ -48,7 +48,7 @@ export interface ApiOperation {
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Content };
   readonly responses: Readonly<Record<string, Response>>;
-  /** The credentials that it takes, each of them; an empty one is none at all. */
+  /** The credentials that a caller may choose from; an empty entry means that the operation needs none. */
   readonly security?: readonly Readonly<Record<string, unknown>>[];
   readonly "x-callers": string;
 }

@@ -23,7 +23,7 @@ export interface OpenableRow {
   onClick(event: MouseEvent): void;
   /** Its heading, with the button that opens it. */
   heading(content: ReactNode): ReactNode;
-  /** What is below it while it is open, as wide as so many cells. */
+  /** The row of details below it while it is open; it spans this number of cells. */
   below(cells: number): ReactNode;
 }
 

@@ -14,7 +14,7 @@ export interface AxisOptions {
 const TICK_PX = 52;
 /** Steps of an axis, however low the chart. */
 const MIN_STEPS = 2;
-/** More of them where the ends of the axis are none, so that two ticks are between them. */
+/** Further steps of a fitted axis, whose ends are not ticks: at least two ticks lie between them. */
 const MORE_STEPS = 3;
 
 /** The axis is at least this part of its values long, because its ticks have three digits. */

@@ -139,15 +139,20 @@ export interface ShownSetting {
   /** The variable that sets it, or its flag where it has none. */
   readonly name: string;
   readonly summary: string;
-  /** As it was written, or the default; empty for a secret. */
+  /** As it was written, without users and queries of addresses, or the default; empty for a secret. */
   readonly value: string;
   readonly isSet: boolean;
-  /** It is set, and others must not see to what. */
+  /** It is set, and its value is a secret. */
   readonly isSecret: boolean;
 }
 
-/** The user and the password of an address, with which no text is shown. */
-const LOGIN = /\/\/[^/@\s,]*@/g;
+/**
+ * A text without what may be a password in an address: its user with the password, up to the last
+ * `@` before the path, and its query. Slashes are optional, as parsers of addresses take them.
+ */
+function withoutPasswords(text: string): string {
+  return text.replaceAll(/:[/\\]*[^/\\?#]*@/g, "://…@").replace(/(:[^?]*\?).+/s, "$1…");
+}
 
 /** All settings with their values. Of a secret it says only that it is set. */
 export function shownSettings(table: Settings, sources: SettingSources): readonly ShownSetting[] {
@@ -160,7 +165,7 @@ export function shownSettings(table: Settings, sources: SettingSources): readonl
     return {
       name: variable ?? longFlag(flag),
       summary,
-      value: isSecret ? "" : text.replaceAll(LOGIN, "//…@"),
+      value: isSecret ? "" : withoutPasswords(text),
       isSet,
       isSecret,
     };

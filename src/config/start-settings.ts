@@ -75,7 +75,7 @@ export const DATA_SETTINGS = {
     variable: "DATABASE_URL",
     shownDefault: "tessera.db in the data folder",
     parse: values.database,
-    isSecret: (text) => /^[^/]*:\/\/[^/]*:[^/]*@/.test(text),
+    isSecret: (text) => /^[^/]*:\/\/[^/]*:[^/]*@|[?&]password=/.test(text),
     summary:
       "SQLite file, or postgres://user:password@host/database shared by any number of nodes; several hosts, host1:5432,host2:5432, are tried in order for the one that takes writes",
     reason:

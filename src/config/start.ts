@@ -164,7 +164,8 @@ export function readStartConfig(
   flags: Flags,
   env: NodeJS.ProcessEnv,
 ): { readonly config: StartConfig; readonly secrets: StartSecrets } {
-  const read = readFrom(START_SETTINGS, flags, env);
+  const sources = sourcesOf(flags, env);
+  const read = readSettings(START_SETTINGS, sources);
   checkDomain(read);
   checkProxies(read);
   const data = dataSecrets(read);
@@ -229,7 +230,7 @@ export function readStartConfig(
     oidc: oidcOf(read),
     organizationCreators: read.organizationCreators,
     tracing,
-    shown: shownSettings(START_SETTINGS, sourcesOf(flags, env)),
+    shown: shownSettings(START_SETTINGS, sources),
   };
   const { oidcClientSecret, metricsToken, prometheusUrl, proxySecret } = read;
   const secrets = {

@@ -53,6 +53,44 @@ describe("the configuration of start", () => {
     expect(JSON.stringify(shown)).not.toContain("sesame");
   });
 
+  it.each([
+    ["DATABASE_URL", "postgres://db.example/tessera?user=ada&password=sesame", ""],
+    [
+      "DATABASE_URL",
+      "postgres://db.example/tessera?sslmode=verify-full",
+      "postgres://db.example/tessera?…",
+    ],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "http://ada:se,same@traces.example", "http://…@traces.example"],
+    [
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "http://ada:a@sesame@traces.example",
+      "http://…@traces.example",
+    ],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "http:/ada:sesame@traces.example", "http://…@traces.example"],
+    [
+      "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+      "https://traces.example/v1?key=sesame",
+      "https://traces.example/v1?…",
+    ],
+    [
+      "OTEL_RESOURCE_ATTRIBUTES",
+      "a=1,b=http://ada:sesame@c.example/d",
+      "a=1,b=http://…@c.example/d",
+    ],
+    [
+      "TESSERA_MODEL_BUCKETS",
+      "acme=s3://weights/acme,*=s3://shared",
+      "acme=s3://weights/acme,*=s3://shared",
+    ],
+  ])("shows of %s=%s only %j", (name, text, value) => {
+    const { shown } = read({}, { [name]: text }).config;
+    expect(shown.find((one) => one.name === name)).toMatchObject({
+      value,
+      isSet: true,
+      isSecret: value === "",
+    });
+  });
+
   it("is for a first try on one machine by default", () => {
     const { config, secrets } = read();
     expect(config).toEqual({

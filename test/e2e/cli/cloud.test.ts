@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { bearer } from "../start/platform.ts";
 import { Person } from "./person.ts";
 import { json, type Scene, scene } from "./platform-person.ts";
@@ -116,6 +116,9 @@ describe("cloud login with a person's yes", () => {
     };
     const { PATH } = process.env;
     process.env.PATH = "";
+    onTestFinished(() => {
+      process.env.PATH = PATH;
+    });
     const login = person.run(["cloud", "login", "--endpoint", at.platform.url, "--browser"]);
     const { pathname, searchParams: asked } = await printed.promise;
     process.env.PATH = PATH;

@@ -61,7 +61,7 @@ it("asks home nothing for a task in a cell, once the caller is known", async () 
   const asked = new Map<string, number>();
   const { query } = pg.Client.prototype;
   const name = new URL(home).pathname.slice(1);
-  vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
+  using _spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
     this: pg.Client & { readonly database?: string },
     ...args: unknown[]
   ) {

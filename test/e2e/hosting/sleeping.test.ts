@@ -94,7 +94,7 @@ it("one at rest wakes for those who may call it alone, over every protocol", asy
   await world.deployed("echo", await artifact("echo", LOUD), settings);
   await stored(world);
   await using after = await again(world);
-  const woken = vi.spyOn(Reconciler.prototype, "wake");
+  using woken = vi.spyOn(Reconciler.prototype, "wake");
   const { url } = after.platform;
   const call = { deployment: "acme/echo", endpoint: "say" };
   const { value: good } = await after.platform.createToken(after.cookie, {
@@ -122,7 +122,6 @@ it("one at rest wakes for those who may call it alone, over every protocol", asy
   expect(woken).not.toHaveBeenCalled();
   expect((await after.call("echo", "/say", { ...say, token: good })).text).toBe("one x");
   expect(woken).toHaveBeenCalled();
-  woken.mockRestore();
 }, 60_000);
 
 describe("a stored manifest", () => {

@@ -2564,9 +2564,10 @@ export declare type CompareRevisionsResponse = Message<"tessera.v1.CompareRevisi
   endpoints: EndpointChange[];
 
   /**
-   * What the code of the revision says of settings that a deployment leaves to
-   * it: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention`
-   * where all its tasks have the same. What it does not say is not set.
+   * The settings in the code of the revision, which apply where the deployment
+   * does not set them: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and
+   * `retention` if all its tasks have the same. A field is not set if the code
+   * does not set it.
    *
    * @generated from field: tessera.v1.DeploymentSettings code_settings = 6;
    */
@@ -2615,9 +2616,10 @@ export declare type CompareRevisionsResponseJson = {
   endpoints?: EndpointChangeJson[];
 
   /**
-   * What the code of the revision says of settings that a deployment leaves to
-   * it: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention`
-   * where all its tasks have the same. What it does not say is not set.
+   * The settings in the code of the revision, which apply where the deployment
+   * does not set them: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and
+   * `retention` if all its tasks have the same. A field is not set if the code
+   * does not set it.
    *
    * @generated from field: tessera.v1.DeploymentSettings code_settings = 6;
    */

@@ -56,8 +56,8 @@ export declare type GetPlatformResponse = Message<"tessera.v1.GetPlatformRespons
   database?: Database | undefined;
 
   /**
-   * What is set where the node that answers is started, with the defaults of
-   * what is not. A change takes effect with its next start.
+   * The settings with which the node that answers was started, including those
+   * that have their default. A change takes effect when the node is started again.
    *
    * @generated from field: repeated tessera.v1.PlatformSetting settings = 3;
    */
@@ -86,8 +86,8 @@ export declare type GetPlatformResponseJson = {
   database?: DatabaseJson;
 
   /**
-   * What is set where the node that answers is started, with the defaults of
-   * what is not. A change takes effect with its next start.
+   * The settings with which the node that answers was started, including those
+   * that have their default. A change takes effect when the node is started again.
    *
    * @generated from field: repeated tessera.v1.PlatformSetting settings = 3;
    */
@@ -108,7 +108,8 @@ export declare const GetPlatformResponseSchema: GenMessage<GetPlatformResponse, 
 export declare type PlatformSetting = Message<"tessera.v1.PlatformSetting"> & {
   /**
    * The environment variable that sets it, such as `TESSERA_MAX_WORKERS`; a flag
-   * and a key of the configuration file set it, too.
+   * and a key of the configuration file set it, too. A setting without a variable
+   * has the name of its flag.
    *
    * @generated from field: string name = 1;
    */
@@ -122,22 +123,22 @@ export declare type PlatformSetting = Message<"tessera.v1.PlatformSetting"> & {
   summary: string;
 
   /**
-   * Its value as it was written, without users and passwords of addresses, or
-   * its default. Empty for a secret.
+   * Its value as it was written, or its default. Addresses are shown without
+   * their user, password and query. Empty for a secret.
    *
    * @generated from field: string value = 3;
    */
   value: string;
 
   /**
-   * Whether it is set.
+   * Whether it is set. If not, `value` is its default.
    *
    * @generated from field: bool set = 4;
    */
   set: boolean;
 
   /**
-   * Whether it is set and its value is a secret, which is not told.
+   * Whether it is set to a secret, which is not shown.
    *
    * @generated from field: bool secret = 5;
    */
@@ -152,7 +153,8 @@ export declare type PlatformSetting = Message<"tessera.v1.PlatformSetting"> & {
 export declare type PlatformSettingJson = {
   /**
    * The environment variable that sets it, such as `TESSERA_MAX_WORKERS`; a flag
-   * and a key of the configuration file set it, too.
+   * and a key of the configuration file set it, too. A setting without a variable
+   * has the name of its flag.
    *
    * @generated from field: string name = 1;
    */
@@ -166,22 +168,22 @@ export declare type PlatformSettingJson = {
   summary?: string;
 
   /**
-   * Its value as it was written, without users and passwords of addresses, or
-   * its default. Empty for a secret.
+   * Its value as it was written, or its default. Addresses are shown without
+   * their user, password and query. Empty for a secret.
    *
    * @generated from field: string value = 3;
    */
   value?: string;
 
   /**
-   * Whether it is set.
+   * Whether it is set. If not, `value` is its default.
    *
    * @generated from field: bool set = 4;
    */
   set?: boolean;
 
   /**
-   * Whether it is set and its value is a secret, which is not told.
+   * Whether it is set to a secret, which is not shown.
    *
    * @generated from field: bool secret = 5;
    */
@@ -231,7 +233,7 @@ export declare type Database = Message<"tessera.v1.Database"> & {
   schemaVersion: number;
 
   /**
-   * The cells: further databases, each with a part of the tasks. None where the
+   * The cells: further databases, each with a part of the tasks. Empty if the
    * platform has one database.
    *
    * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
@@ -239,14 +241,14 @@ export declare type Database = Message<"tessera.v1.Database"> & {
   cells: DatabaseCell[];
 
   /**
-   * How many tasks wait, in all databases that answer.
+   * How many tasks are queued, in all databases that answer.
    *
    * @generated from field: int64 queued_tasks = 6;
    */
   queuedTasks: bigint;
 
   /**
-   * How many tasks run, in the same.
+   * How many tasks are running, in all databases that answer.
    *
    * @generated from field: int64 running_tasks = 7;
    */
@@ -290,7 +292,7 @@ export declare type DatabaseJson = {
   schemaVersion?: number;
 
   /**
-   * The cells: further databases, each with a part of the tasks. None where the
+   * The cells: further databases, each with a part of the tasks. Empty if the
    * platform has one database.
    *
    * @generated from field: repeated tessera.v1.DatabaseCell cells = 5;
@@ -298,14 +300,14 @@ export declare type DatabaseJson = {
   cells?: DatabaseCellJson[];
 
   /**
-   * How many tasks wait, in all databases that answer.
+   * How many tasks are queued, in all databases that answer.
    *
    * @generated from field: int64 queued_tasks = 6;
    */
   queuedTasks?: string;
 
   /**
-   * How many tasks run, in the same.
+   * How many tasks are running, in all databases that answer.
    *
    * @generated from field: int64 running_tasks = 7;
    */
@@ -332,7 +334,7 @@ export declare type DatabaseCell = Message<"tessera.v1.DatabaseCell"> & {
   name: string;
 
   /**
-   * Whether it answers the node that answers. While it does not, its tasks wait.
+   * Whether the node that answers can reach it. While it cannot, its tasks wait.
    *
    * @generated from field: bool up = 2;
    */
@@ -353,7 +355,7 @@ export declare type DatabaseCellJson = {
   name?: string;
 
   /**
-   * Whether it answers the node that answers. While it does not, its tasks wait.
+   * Whether the node that answers can reach it. While it cannot, its tasks wait.
    *
    * @generated from field: bool up = 2;
    */

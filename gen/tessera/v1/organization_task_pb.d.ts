@@ -1771,9 +1771,10 @@ export declare const DeploymentTaskStatsSchema: GenMessage<DeploymentTaskStats, 
  */
 export declare type EndpointCallStats = Message<"tessera.v1.EndpointCallStats"> & {
   /**
-   * The endpoint; of a mounted server its route, such as `/items/{number}`, or its
-   * path. Empty: calls of endpoints that do not exist, and the remaining endpoints
-   * together, where a node has counted calls of more than 500 within ten minutes.
+   * The name of the endpoint. For a mounted server, the route that was called, such
+   * as `/items/{number}`, or the path of the server. Empty for calls of endpoints that
+   * do not exist. If a node counted calls of more than 500 endpoints within ten
+   * minutes, the calls of the others are added here as well.
    *
    * @generated from field: string endpoint = 1;
    */
@@ -1795,7 +1796,7 @@ export declare type EndpointCallStats = Message<"tessera.v1.EndpointCallStats"> 
 
   /**
    * Time from the arrival of a call to its answer, or to the end of a stream. Not
-   * set for calls that were counted before a node told endpoints apart.
+   * set if all these calls were counted by a version that did not tell endpoints apart.
    *
    * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
    */
@@ -1809,9 +1810,10 @@ export declare type EndpointCallStats = Message<"tessera.v1.EndpointCallStats"> 
  */
 export declare type EndpointCallStatsJson = {
   /**
-   * The endpoint; of a mounted server its route, such as `/items/{number}`, or its
-   * path. Empty: calls of endpoints that do not exist, and the remaining endpoints
-   * together, where a node has counted calls of more than 500 within ten minutes.
+   * The name of the endpoint. For a mounted server, the route that was called, such
+   * as `/items/{number}`, or the path of the server. Empty for calls of endpoints that
+   * do not exist. If a node counted calls of more than 500 endpoints within ten
+   * minutes, the calls of the others are added here as well.
    *
    * @generated from field: string endpoint = 1;
    */
@@ -1833,7 +1835,7 @@ export declare type EndpointCallStatsJson = {
 
   /**
    * Time from the arrival of a call to its answer, or to the end of a stream. Not
-   * set for calls that were counted before a node told endpoints apart.
+   * set if all these calls were counted by a version that did not tell endpoints apart.
    *
    * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
    */
@@ -2198,9 +2200,9 @@ export declare const OrganizationTaskService: GenService<{
   },
   /**
    * GetTaskStats counts the tasks of an organization and says how long they
-   * wait and run: together, by deployment, and by endpoint. So it does with the
-   * calls of deployments and their endpoints. It reads counters
-   * and histograms that are kept, never tasks, so it costs the same with a
+   * wait and run: together, by deployment, and by endpoint. It counts calls by
+   * deployment and by endpoint as well. It reads counters and histograms that are
+   * kept, never tasks, so it costs the same with a
    * thousand tasks as with a million. Answers are shared by all who ask, and are
    * up to two seconds old.
    *

@@ -90,7 +90,7 @@ export function compareRevisions(options: CompareOptions): CompareRevisions {
   };
 }
 
-/** What the code says of settings that a deployment leaves to it. */
+/** The settings in the code, which apply where the deployment does not set them. */
 function codeSettings({
   service,
 }: ArtifactIndex): MessageInitShape<typeof DeploymentSettingsSchema> {

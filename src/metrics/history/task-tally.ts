@@ -19,7 +19,10 @@ export interface TaskSums {
   readonly runCounts: readonly number[];
 }
 
-/** Endpoints with tasks, and endpoints with calls, of an organization that are told apart in one interval of one node. */
+/**
+ * Endpoints with tasks that are told apart in one interval of one node, for each organization; and
+ * as many with calls.
+ */
 const MAX_TALLIED_ENDPOINTS = 500;
 
 /** The endpoint of a deployment under which those beyond the limit are summed. */
@@ -176,8 +179,9 @@ function isNothing(sums: TaskSums): boolean {
 
 /**
  * A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. The
- * calls of an endpoint have an entry of their own, where they follow what ended, and
- * `[callCounts]` comes last. An earlier version wrote those of a deployment together, without an endpoint.
+ * calls of an endpoint have an entry of their own: their numbers follow those of what ended, and
+ * `[callCounts]` comes last. An earlier version wrote one entry for all calls of a deployment, with
+ * an empty endpoint.
  */
 type StoredTasks = readonly (readonly [
   deploymentId: string,

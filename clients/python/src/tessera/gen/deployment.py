@@ -96,9 +96,9 @@ class CompareRevisionsResponse:
     endpoints: list[EndpointChange] = _dc.field(default_factory=list)
     """The endpoints that differ, by name."""
     code_settings: DeploymentSettings | None = None
-    """What the code of the revision says of settings that a deployment leaves to it: `processes`,
-    `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention` where all its tasks have the
-    same. What it does not say is not set.
+    """The settings in the code of the revision, which apply where the deployment does not set
+    them: `processes`, `gpus`, `gpu_memory_mib`, `ready_timeout`, and `retention` if all its
+    tasks have the same. A field is not set if the code does not set it.
     """
 
 

@@ -67,17 +67,18 @@ class EndpointCallStats:
     """EndpointCallStats has the numbers of the calls of one endpoint."""
 
     endpoint: str = ""
-    """The endpoint; of a mounted server its route, such as `/items/{number}`, or its path. Empty:
-    calls of endpoints that do not exist, and the remaining endpoints together, where a node has
-    counted calls of more than 500 within ten minutes.
+    """The name of the endpoint. For a mounted server, the route that was called, such as
+    `/items/{number}`, or the path of the server. Empty for calls of endpoints that do not
+    exist. If a node counted calls of more than 500 endpoints within ten minutes, the calls of
+    the others are added here as well.
     """
     calls: int = 0
     """How many calls were answered in the window."""
     failed_calls: int = 0
     """How many of them were answered with an error."""
     call_time: TaskPercentiles | None = None
-    """Time from the arrival of a call to its answer, or to the end of a stream. Not set for calls
-    that were counted before a node told endpoints apart.
+    """Time from the arrival of a call to its answer, or to the end of a stream. Not set if all
+    these calls were counted by a version that did not tell endpoints apart.
     """
 
 
@@ -379,10 +380,10 @@ class SyncOrganizationTaskService(_rpc.SyncService):
         window: _dt.timedelta | None = None,
     ) -> GetTaskStatsResponse:
         """GetTaskStats counts the tasks of an organization and says how long they wait and run:
-        together, by deployment, and by endpoint. So it does with the calls of deployments and
-        their endpoints. It reads counters and histograms that are kept, never tasks, so it
-        costs the same with a thousand tasks as with a million. Answers are shared by all who
-        ask, and are up to two seconds old.
+        together, by deployment, and by endpoint. It counts calls by deployment and by endpoint
+        as well. It reads counters and histograms that are kept, never tasks, so it costs the
+        same with a thousand tasks as with a million. Answers are shared by all who ask, and are
+        up to two seconds old.
 
         Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND; DEPLOYMENT_NOT_FOUND also for a deployment
         that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for a token without
@@ -614,10 +615,10 @@ class AsyncOrganizationTaskService(_rpc.AsyncService):
         window: _dt.timedelta | None = None,
     ) -> GetTaskStatsResponse:
         """GetTaskStats counts the tasks of an organization and says how long they wait and run:
-        together, by deployment, and by endpoint. So it does with the calls of deployments and
-        their endpoints. It reads counters and histograms that are kept, never tasks, so it
-        costs the same with a thousand tasks as with a million. Answers are shared by all who
-        ask, and are up to two seconds old.
+        together, by deployment, and by endpoint. It counts calls by deployment and by endpoint
+        as well. It reads counters and histograms that are kept, never tasks, so it costs the
+        same with a thousand tasks as with a million. Answers are shared by all who ask, and are
+        up to two seconds old.
 
         Errors: NOT_FOUND (ORGANIZATION_NOT_FOUND; DEPLOYMENT_NOT_FOUND also for a deployment
         that the token is not for), PERMISSION_DENIED (ACCESS_DENIED for a token without

@@ -71,9 +71,9 @@ export const KEEP_UNBEGUN = prepared(
 );
 
 /**
- * Takes away the starts of attempts that did not begin; the endpoint's row is locked. The starts before
- * them move up to their numbers: what counts is how many there were since a time, and the numbers have
- * no gap.
+ * Takes away the starts of attempts that did not begin; the endpoint's row is locked. The starts after
+ * them move down to their numbers, so that the numbers have no gap: those are few, where a key may have
+ * thousands before them. They are locked first, as a prune may be deleting some.
  */
 export const TAKE_UNBEGUN = prepared(
   "take_unbegun",
@@ -83,14 +83,16 @@ export const TAKE_UNBEGUN = prepared(
    ), gone AS MATERIALIZED (
      SELECT key, started_at_ms, count(*) AS starts FROM unbegun GROUP BY key, started_at_ms
    ), kept AS MATERIALIZED (
-     SELECT own.*, row_number() OVER (PARTITION BY key ORDER BY number DESC) AS place,
-       row_number() OVER (PARTITION BY key, started_at_ms ORDER BY number DESC) AS nth
-     FROM (SELECT DISTINCT key AS of_key FROM gone) AS one CROSS JOIN LATERAL (
+     SELECT own.*, row_number() OVER (PARTITION BY key ORDER BY number) AS place,
+       row_number() OVER (PARTITION BY key, started_at_ms ORDER BY number) AS nth
+     FROM (SELECT key AS of_key, min(started_at_ms) AS since_ms FROM gone GROUP BY key) AS one
+     CROSS JOIN LATERAL (
        SELECT ctid AS spot, key, number, started_at_ms, expires_at_ms FROM key_starts
-       WHERE deployment_id = $1 AND endpoint = $2 AND key = one.of_key OFFSET 0) AS own
+       WHERE deployment_id = $1 AND endpoint = $2 AND key = one.of_key
+         AND started_at_ms >= one.since_ms OFFSET 0 FOR UPDATE) AS own
    ), stay AS MATERIALIZED (
      SELECT kept.key, kept.number, kept.started_at_ms, kept.expires_at_ms,
-       row_number() OVER (PARTITION BY kept.key ORDER BY kept.number DESC) AS place
+       row_number() OVER (PARTITION BY kept.key ORDER BY kept.number) AS place
      FROM kept LEFT JOIN gone ON gone.key = kept.key AND gone.started_at_ms = kept.started_at_ms
      WHERE kept.nth > coalesce(gone.starts, 0)
    ), changed AS MATERIALIZED (

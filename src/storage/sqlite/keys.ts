@@ -298,7 +298,7 @@ function lastStart(db: SqliteDatabase, of: readonly [string, string, string]) {
   return { number: Number(row?.number ?? 0), startedAtMs: Number(row?.started_at_ms ?? 0) };
 }
 
-/** Notes that the start of a task that ends is none, if one is kept of it. */
+/** Notes an attempt that ends before its function begins, where its start is kept. */
 export function keepUnbegun(db: SqliteDatabase, { deploymentId, taskId, attempt }: Attempt): void {
   db.run(
     `INSERT INTO key_unbegun
@@ -317,8 +317,8 @@ export function keepUnbegun(db: SqliteDatabase, { deploymentId, taskId, attempt 
 }
 
 /**
- * Takes the starts of tasks away that have not begun. Those before them move up to their numbers: what
- * counts is how many there were since a time, and the numbers have no gap.
+ * Takes away the starts of attempts that did not begin. The starts after them move down to their numbers,
+ * so that the numbers have no gap: those are few, where a key may have thousands before them.
  */
 export function takeUnbegun(db: SqliteDatabase, { deploymentId, endpoint }: Endpoint): void {
   const unbegun = db.all(
@@ -328,11 +328,13 @@ export function takeUnbegun(db: SqliteDatabase, { deploymentId, endpoint }: Endp
   );
   for (const [key, gone] of Map.groupBy(unbegun, (row) => String(row.key))) {
     const of = [deploymentId, endpoint, key] as const;
-    const starts = db.all(
-      `SELECT number, started_at_ms, expires_at_ms FROM ${STARTS_OF_KEY} ORDER BY number DESC`,
-      ...of,
-    );
     const left = gone.map((row) => Number(row.started_at_ms));
+    const starts = db.all(
+      `SELECT number, started_at_ms, expires_at_ms FROM ${STARTS_OF_KEY} AND started_at_ms >= ?4
+       ORDER BY number`,
+      ...of,
+      left.reduce((least, atMs) => Math.min(least, atMs)),
+    );
     const stay = starts.filter(({ started_at_ms: startedAtMs }) => {
       const at = left.indexOf(Number(startedAtMs));
       return at < 0 || left.splice(at, 1).length === 0;

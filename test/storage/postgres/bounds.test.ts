@@ -3,11 +3,15 @@ import { describe, expect, it } from "vitest";
 import { KEY_TIME_MS } from "../../../src/storage/claims-by-key.ts";
 import { PostgresStorage } from "../../../src/storage/postgres/storage.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
+import { WORKER_LOST } from "../../../src/tasks/failure.ts";
 import {
+  attempt,
+  claim,
   endAttempt,
   key,
   NOW_MS,
   newTask,
+  openLease,
   RETENTION_MS,
   startTask,
   submit,
@@ -141,6 +145,28 @@ it("begins anew after a minute, also where each prune finds as many as it may", 
   await end("more", NOW_MS + 20);
   expect(await storage.pruneFinished({ nowMs: nowMs + 60_001, limit: LIMIT })).toBe(LIMIT);
   expect(await storage.getTask(key("late"))).toBeUndefined();
+});
+
+it("moves no earlier starts of a key when it takes one away", async () => {
+  const url = await newDatabase();
+  await using storage = new PostgresStorage(url, { connections: 3, leaseClock: "caller" });
+  await storage.start();
+  await openLease(storage);
+  await submit(storage, ...IDS.map((taskId) => newTask(taskId, { key: "k" })));
+  const byKey = { rate: { count: 10, periodMs: 60_000 } };
+  expect(await claim(storage, { byKey, limit: 3 })).toHaveLength(3);
+  expect(await claim(storage, { byKey, nowMs: NOW_MS + 1, limit: 2 })).toHaveLength(2);
+  const schema = await schemaOf(url, "key_starts");
+  const starts = () =>
+    ask(url, `SELECT number, started_at_ms, xmin::text FROM ${schema}.key_starts ORDER BY number`);
+  const before = await starts();
+  const unbegun = { status: "failure", failure: WORKER_LOST, unbegun: true } as const;
+  await endAttempt(storage, attempt("d"), unbegun);
+  expect(await claim(storage, { byKey, nowMs: NOW_MS + 2 })).toEqual([]);
+  const after = await starts();
+  expect(after).toHaveLength(4);
+  expect(after.slice(0, 3)).toEqual(before.slice(0, 3));
+  expect(after[3]).toMatchObject({ started_at_ms: String(NOW_MS + 1) });
 });
 
 async function schemaOf(url: string, table: string): Promise<string> {

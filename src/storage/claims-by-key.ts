@@ -39,7 +39,7 @@ export const MAX_STARTS_LOOKED_AT = 200;
 export const MAX_KEYS_COMPARED = 200;
 /** For how long it counts what a key has had, and the most that one attempt counts. */
 export const KEY_TIME_MS = 86_400_000;
-/** Beyond so many runs, those that are known of count half: how long the next one may take is of the last. */
+/** After more runs than this, the older ones count half: recent runs say best how long the next one takes. */
 export const MAX_RUNS_KNOWN = 32;
 
 /** Tasks of a queue that are looked at for such without a key. */

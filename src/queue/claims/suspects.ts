@@ -22,7 +22,7 @@ interface Resting {
   readonly isSoon: boolean;
 }
 
-/** How often a worker, or room for a key, is asked for again while there is none: others come and go meanwhile. */
+/** Pause before suspects are tried again when no worker was free, or their keys were at their limits. */
 const ASK_AGAIN_MS = 500;
 
 interface SuspectsOptions {

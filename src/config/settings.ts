@@ -3,7 +3,7 @@
  * the environment and in the file, its default and the reason for it;
  * parsing, `--help` and docs/configuration.md all follow from that.
  */
-import { ConfigError, type Parse } from "./values.ts";
+import { ConfigError, type Parse, withoutPasswords } from "./values.ts";
 
 interface Description {
   /** As `--help` shows it, such as `-p, --port <port>`. Absent for secrets: others can see the command line. */
@@ -144,14 +144,6 @@ export interface ShownSetting {
   readonly isSet: boolean;
   /** It is set, and its value is a secret. */
   readonly isSecret: boolean;
-}
-
-/**
- * A text without what may be a password in an address: its user with the password, up to the last
- * `@` before the path, and its query. Slashes are optional, as parsers of addresses take them.
- */
-function withoutPasswords(text: string): string {
-  return text.replaceAll(/:[/\\]*[^/\\?#]*@/g, "://…@").replace(/(:[^?]*\?).+/s, "$1…");
 }
 
 /** All settings with their values. Of a secret it says only that it is set. */

@@ -170,9 +170,18 @@ export const host: Parse<string> = (text, name) => {
   return text;
 };
 
+/**
+ * A text without what may be a password in an address: its user with the password, up to the last
+ * `@` before the path, and its query. Parsers take addresses with fewer slashes and with
+ * backslashes, and a wrong address, which a message quotes, may lack its scheme.
+ */
+export function withoutPasswords(text: string): string {
+  return text.replaceAll(/(?:(:)[/\\]*|\/\/)[^/\\]*@/g, "$1//…@").replace(/(:[^?]*\?).+/s, "$1…");
+}
+
 /** Quotes an address without the password that it may hold. */
 function shown(text: string): string {
-  return JSON.stringify(text.replace(/\/\/[^/]*@/, "//…@"));
+  return JSON.stringify(withoutPasswords(text));
 }
 
 /** An address that browsers open, without a path: its origin. */

@@ -91,6 +91,18 @@ describe("the configuration of start", () => {
     });
   });
 
+  it.each([
+    "http:/ada:sesame@accounts.example",
+    "http:ada:sesame@accounts.example",
+    "//sesame@accounts.example",
+    "http://ada:ses#ame@accounts.example",
+    "http://accounts.example/?key=sesame",
+  ])("quotes no password of a wrong address, %j", (TESSERA_OIDC_ISSUER) => {
+    const refused = () => read({ oidcClientId: "tessera" }, { TESSERA_OIDC_ISSUER });
+    expect(refused).toThrow(/^TESSERA_OIDC_ISSUER must be [^@?]*("http:|"\/\/)/);
+    expect(refused).not.toThrow(/ses|ame@/);
+  });
+
   it("is for a first try on one machine by default", () => {
     const { config, secrets } = read();
     expect(config).toEqual({

@@ -378,13 +378,18 @@ export const claimSuspectsByKey = (name: string, rated: boolean, begun = "") =>
 export const CLAIM_SUSPECTS_BY_KEY = claimSuspectsByKey("claim_suspects_by_key", false);
 export const CLAIM_SUSPECTS_BY_RATE = claimSuspectsByKey("claim_suspects_by_rate", true);
 
-/** When the first suspect may start, and of how many keys some wait. Only one is asked for (`$3`). */
+/**
+ * When the first suspect may start, and of how many keys some wait. Only one is asked for (`$3`). A key
+ * that has only no start left may get one by the claim that takes away those that did not begin.
+ */
 const nextSuspectOf = (name: string, rated: boolean) =>
   prepared(
     name,
     `WITH wants AS MATERIALIZED (SELECT $3::integer AS wanted)${rated ? `, ${CLOCK}` : ""},
    ${suspectsOf(rated)}
-   SELECT min(CASE WHEN places > 0 THEN 0 ELSE next_in_ms END) AS in_ms, count(*) AS keys FROM rooms`,
+   SELECT min(CASE WHEN places > 0 OR next_in_ms IS NOT NULL AND EXISTS (
+       SELECT FROM key_unbegun WHERE deployment_id = $1 AND endpoint = $4 AND key = rooms.key
+     ) THEN 0 ELSE next_in_ms END) AS in_ms, count(*) AS keys FROM rooms`,
   );
 
 export const NEXT_SUSPECT = nextSuspectOf("next_suspect", false);

@@ -420,6 +420,9 @@ export function nextSuspect(
   { byKey, ...of }: Parameters<Storage["nextSuspect"]>[0],
 ): number | undefined {
   const picking = { ...of, ...byKey, limit: 1 };
+  if (picking.rate) {
+    takeUnbegun(db, picking);
+  }
   const keys = new Set(waitingSuspects(db, picking).map(({ key }) => String(key ?? "")));
   const times = Array.from(keys, (key) => {
     const room = roomOf(db, picking, key);

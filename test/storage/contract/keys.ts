@@ -348,6 +348,26 @@ function ratesContract({ it }: Pick<Contract, "it">): void {
     expect(await claim(storage, { byKey: named })).toEqual([]);
   });
 
+  it("says that a suspect may start when its key has starts that did not begin", async (storage) => {
+    await openLease(storage);
+    await submitMany(storage, 5, "a");
+    const byKey = { rate: RATE };
+    const at = (afterMs: number) => ({ byKey, nowMs: NOW_MS + OVER_MS + afterMs });
+    expect(await claim(storage, { byKey })).toHaveLength(3);
+    const lost = { status: "worker_lost", failure: WORKER_LOST } as const;
+    await endAttempt(storage, attempt("a1"), lost);
+    expect(taskIds(await claim(storage, { ...at(0), suspects: true }))).toEqual(["a1"]);
+    expect(taskIds(await claim(storage, at(0)))).toEqual(["a3", "a4"]);
+    const unbegun = { status: "queued", failed: false, failure: FAILURE, unbegun: true } as const;
+    await endAttempt(storage, attempt("a1", { attempt: 2 }), { ...unbegun, suspect: true });
+    const busy = { rate: RATE, concurrency: 1 };
+    expect(await nextSuspect(storage, { ...at(10), byKey: busy })).toBe(Number.POSITIVE_INFINITY);
+    expect(await nextSuspect(storage, at(10))).toBe(0);
+    expect(taskIds(await claim(storage, { ...at(10), suspects: true }))).toEqual(["a1"]);
+    await endAttempt(storage, attempt("a1", { attempt: 3 }), lost);
+    expect(await nextSuspect(storage, at(20))).toBe(OVER_MS - 20);
+  });
+
   it("forgets that a start was none when no window can hold it", async (storage) => {
     await openLease(storage);
     await submitMany(storage, 1, "a");

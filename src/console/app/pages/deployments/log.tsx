@@ -23,15 +23,13 @@ import {
   tickText,
 } from "../../ui/time-range.ts";
 import { useNow } from "../../ui/use-now.ts";
+import { useTyped } from "../../ui/use-typed.ts";
 import { DeploymentFrame, useDeploymentName } from "./frame.tsx";
 import { type Bar, barsOf, filtered, jsonLinesOf, type ShownLine, textOf } from "./log-lines.ts";
 import { LogList } from "./log-list.tsx";
 import { LEVELS, type LogSearch, levelsIn, readLogSearch } from "./log-search.ts";
 import { type LogName, useLogLines } from "./use-log-lines.ts";
 import "./log.css";
-
-/** How long nothing is typed until what is searched for goes into the address. */
-const TYPED_MS = 300;
 
 /** How often a range that ends now is moved on. */
 const MOVE_MS = 5_000;
@@ -237,30 +235,6 @@ function rangeAt(search: LogSearch, nowMs: number): Partial<TimeBounds> {
 function countAfter(lines: readonly ShownLine[], sequence: number): number {
   const at = lines.findLastIndex((line) => line.sequence <= sequence);
   return lines.length - 1 - at;
-}
-
-/** What is typed, which goes into the address once nothing is typed for a moment. */
-function useTyped(value: string, onRest: (text: string) => void) {
-  const [typed, setTyped] = useState(value);
-  const known = useRef(value);
-  const latest = useRef(onRest);
-  latest.current = onRest;
-  useEffect(() => {
-    if (value !== known.current) {
-      known.current = value;
-      setTyped(value);
-    }
-  }, [value]);
-  useEffect(() => {
-    if (typed !== known.current) {
-      const timer = setTimeout(() => {
-        known.current = typed;
-        latest.current(typed);
-      }, TYPED_MS);
-      return () => clearTimeout(timer);
-    }
-  }, [typed]);
-  return [typed, setTyped] as const;
 }
 
 interface LogSearchFieldProps {

@@ -1,13 +1,11 @@
 /** One deployment: how it is doing, where it is called, and how it runs. */
 import { useQuery } from "@tanstack/react-query";
-import { Link, lazyRouteComponent } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { Link } from "@tanstack/react-router";
 import type {
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
-import { loaded } from "../../api/loaded.ts";
 import { useOrganization } from "../../api/session.ts";
 import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { newestQueuedOf } from "../../api/tasks.ts";
@@ -15,12 +13,12 @@ import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
 import { duration, durationMs } from "../../ui/duration.ts";
 import { highest, numbersOf } from "../../ui/line.ts";
-import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers } from "../../ui/numbers.tsx";
 import { count, percent, seconds } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
 import { hourOf } from "../charts/hour.ts";
+import { LastHour } from "../charts/lazy-hour.tsx";
 import { whyQueued } from "../tasks/state.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Failures } from "./failures.tsx";
@@ -34,9 +32,6 @@ const ACCESS: Readonly<Record<string, string>> = {
   NETWORK_ACCESS_ALLOW: "",
   NETWORK_ACCESS_OPEN: "The internet",
 };
-
-/** With what draws charts, which this page shows without at first. */
-const LastHour = lazyRouteComponent(() => loaded(import("../charts/last-hour.tsx")));
 
 export function DeploymentOverview() {
   return (
@@ -203,16 +198,7 @@ function Health({ name }: { readonly name: string }) {
       {queued > 0 && <WhyQueued name={name} />}
       <div className="deployment-hour">
         {failed > 0 && <Failures name={name} />}
-        <Suspense
-          fallback={
-            <section>
-              <h2>Calls and tasks</h2>
-              <Loading />
-            </section>
-          }
-        >
-          <LastHour organization={organization} deployment={name} />
-        </Suspense>
+        <LastHour organization={organization} deployment={name} />
       </div>
     </>
   );

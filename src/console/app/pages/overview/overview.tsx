@@ -1,24 +1,22 @@
 /** The first page of an organization: what runs, what needs attention, and the first steps. */
 import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
-import { Link, lazyRouteComponent } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { Link } from "@tanstack/react-router";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import type {
   TaskPercentilesJson,
   TaskStatsJson,
 } from "../../../../../gen/tessera/v1/organization_task_pb.js";
 import { messageOf } from "../../api/errors.ts";
-import { loaded } from "../../api/loaded.ts";
 import { titleOf, useOrganization, usePerson } from "../../api/session.ts";
 import { statsIn, taskStatsOf } from "../../api/task-stats.ts";
 import { useDeployments } from "../../api/use-deployments.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration, durationMs } from "../../ui/duration.ts";
-import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
 import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
 import { StreamStatus } from "../../ui/stream-status.tsx";
+import { LastHour } from "../charts/lazy-hour.tsx";
 import { DeploymentState } from "../deployments/state.tsx";
 import {
   endedOf,
@@ -34,9 +32,6 @@ import "./overview.css";
 
 /** Deployments that are listed here: the page of all has the rest. */
 const MAX_LISTED = 20;
-
-/** With what draws charts, which other pages do not need. */
-const LastHour = lazyRouteComponent(() => loaded(import("../charts/last-hour.tsx")));
 
 export function Overview() {
   const name = useOrganization();
@@ -101,18 +96,7 @@ export function Overview() {
           <TaskNumbers stats={stats.total} />
         </section>
       )}
-      {deployments.length > 0 && (
-        <Suspense
-          fallback={
-            <section>
-              <h2>Calls and tasks</h2>
-              <Loading />
-            </section>
-          }
-        >
-          <LastHour organization={name} />
-        </Suspense>
-      )}
+      {deployments.length > 0 && <LastHour organization={name} />}
       {deployments.length > 0 && <FirstSteps deployments={deployments} stats={stats} />}
       <p className="secondary">
         Whatever is done here can be done by programs:{" "}

@@ -1,7 +1,7 @@
 /** The mounted servers of a deployment, and what they say of their operations. */
+import { BEARER, lines, quote } from "../../ui/shell-command.ts";
 import type { DescriptionDocuments } from "./description.ts";
 import { type FormSchema, plainSchema } from "./schema.ts";
-import { BEARER, lines, quote } from "./snippets.ts";
 import type { PlaygroundTarget } from "./target.ts";
 
 export interface PlaygroundMount {

@@ -1,5 +1,6 @@
 /** The call of a form for other programs: shell commands, TypeScript and Python. */
 import { jsonTypeOf } from "../../../../client/arguments.ts";
+import { BEARER, lines, quote } from "../../ui/shell-command.ts";
 import type { GivenArguments } from "./arguments.ts";
 import { type PlaygroundEndpoint, pathOf } from "./description.ts";
 import type { PlaygroundTarget } from "./target.ts";
@@ -56,11 +57,6 @@ export function snippet(
 
 const isList = ({ arguments: all }: PlaygroundEndpoint, argument: string): boolean =>
   all.find(({ name }) => name === argument)?.file?.isList ?? false;
-
-export const BEARER = '-H "authorization: Bearer $TESSERA_TOKEN"';
-
-/** One part a line. */
-export const lines = (...parts: readonly string[]): string => parts.filter(Boolean).join(" \\\n  ");
 
 function curl(call: SnippetCall): string {
   const { endpoint, url, needsToken } = call;
@@ -208,7 +204,3 @@ const pythonOf = (value: unknown): string => literals(value, (one) => CONSTANTS[
 
 /** A file name as curl's `-F` reads it, where `;` and `,` mean something else. */
 const formFileName = (name: string): string => (/[;,"]/.test(name) ? JSON.stringify(name) : name);
-
-/** A word of a POSIX shell. */
-export const quote = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

@@ -3,6 +3,7 @@
  * the caller has values of their own, and the token as a variable of the shell.
  */
 import { type OpenApi, resolve, type Schema } from "../../api/openapi.ts";
+import { BEARER, lines, quote } from "../../ui/shell-command.ts";
 import type { OperationPlace } from "./operations.ts";
 
 interface CurlOptions {
@@ -42,25 +43,23 @@ export function curlOf(place: OperationPlace, options: CurlOptions): string {
   const head = ["curl", isStream && "-N", !isImplied && `-X ${method}`, `"${url}"`];
   const isByToken = security.some((one) => "bearerToken" in one);
   const left = query.includes("organization=") ? {} : known;
-  return [
+  const callers = isByToken ? BEARER : security.length > 0 ? "--cookie cookies.txt" : "";
+  return lines(
     head.filter(Boolean).join(" "),
-    isByToken && '-H "authorization: Bearer $TESSERA_TOKEN"',
-    !isByToken && security.length > 0 && "--cookie cookies.txt",
+    callers,
     ...(fields === undefined
       ? []
       : [
           '-H "content-type: application/json"',
           dataOf(bodyOf(document, fields, { known: left, isChange: method === "PATCH" })),
         ]),
-  ]
-    .filter(Boolean)
-    .join(" \\\n  ");
+  );
 }
 
 /** The body, as an argument of a shell; a list of plain values is in one line. */
 function dataOf(body: unknown): string {
   const json = JSON.stringify(body, null, 2).replaceAll(/\[\s+([^[\]{}]*?)\s+\]/g, "[$1]");
-  return `-d '${json.replaceAll("'", String.raw`'\''`).replaceAll("\n", "\n  ")}'`;
+  return `-d ${quote(json).replaceAll("\n", "\n  ")}`;
 }
 
 /** What callers give by these names, of messages that demand nothing by their schema. */

@@ -1,7 +1,7 @@
 /** The reference of the platform's API: every operation of its OpenAPI document, by resource. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useRef, useState } from "react";
+import { useDeferredValue } from "react";
 import { reference } from "../../api/reference.ts";
 import { useOrganization } from "../../api/session.ts";
 import { SinglePage } from "../../shell/single-page.tsx";
@@ -10,6 +10,8 @@ import { Field } from "../../ui/field.tsx";
 import { Page } from "../../ui/page.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { Sectioned } from "../../ui/sections.tsx";
+import { BEARER } from "../../ui/shell-command.ts";
+import { useTyped } from "../../ui/use-typed.ts";
 import { OperationDetails } from "./operation.tsx";
 import { groupsOf } from "./operations.ts";
 import type { ReferenceSearch } from "./reference-search.ts";
@@ -127,31 +129,6 @@ function Operations({ organization, search = "", onSearch }: OperationsProps) {
   );
 }
 
-/**
- * A text that is shown as it is typed, and stands in the address a moment later. Another one that
- * the address has, such as that of a link, takes its place.
- */
-function useTyped(stored: string, store: (text: string) => void) {
-  const [text, setText] = useState(stored);
-  const written = useRef(stored);
-  const isWritten = useRef(true);
-  useEffect(() => {
-    if (stored === written.current) {
-      isWritten.current = true;
-    } else if (isWritten.current) {
-      written.current = stored;
-      setText(stored);
-    }
-  }, [stored]);
-  const type = (next: string): void => {
-    setText(next);
-    written.current = next;
-    isWritten.current = false;
-    store(next);
-  };
-  return [text, type] as const;
-}
-
 /** Where the API is, and a call of it. */
 function Begin({ organization }: { readonly organization?: string | undefined }) {
   const base = `${location.origin}/api/v1`;
@@ -163,9 +140,7 @@ function Begin({ organization }: { readonly organization?: string | undefined })
       <p className="secondary">
         Calls need a <a href="/docs/tokens.html">token</a>:
       </p>
-      <Command
-        text={`curl '${base}/deployments${query}' -H "authorization: Bearer $TESSERA_TOKEN"`}
-      />
+      <Command text={`curl '${base}/deployments${query}' ${BEARER}`} />
     </section>
   );
 }

@@ -17,6 +17,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { BEARER } from "../../ui/shell-command.ts";
 import { previewOf } from "./arguments-preview.ts";
 import { Content } from "./content.tsx";
 
@@ -125,10 +126,7 @@ interface GivenRequest {
 /** The same call for a shell. */
 function curl(name: TaskName, endpoint: string, json: string): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-  const called = [
-    `-H ${quoted(`tessera-deployment: ${fullName(name)}`)}`,
-    '-H "authorization: Bearer $TESSERA_TOKEN"',
-  ];
+  const called = [`-H ${quoted(`tessera-deployment: ${fullName(name)}`)}`, BEARER];
   if (endpoint.startsWith("/")) {
     // The arguments are a request to a server.
     const { method, path, headers = {} } = JSON.parse(json) as GivenRequest;

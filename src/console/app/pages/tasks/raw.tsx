@@ -11,6 +11,7 @@ import { CopyButton } from "../../ui/copy-button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { BEARER } from "../../ui/shell-command.ts";
 
 export function Raw({ name }: { readonly name: TaskName }) {
   const [isOpen, setOpen] = useState(false);
@@ -48,10 +49,7 @@ function RawDialog({ name, onClose }: { readonly name: TaskName; onClose(): void
           </section>
         </div>
       )}
-      <Command
-        text={`curl '${location.origin}${path}' -H "authorization: Bearer $TESSERA_TOKEN"`}
-        label="Copy as curl"
-      />
+      <Command text={`curl '${location.origin}${path}' ${BEARER}`} label="Copy as curl" />
     </Dialog>
   );
 }

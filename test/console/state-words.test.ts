@@ -69,6 +69,9 @@ it("the last hour of a deployment is told by what failed of it, else by how much
     "3 of 40 calls and 4 of 9 tasks failed in the last hour",
   );
   expect(hourText({ calls: 40, total: { failed: 1 } })).toBe("1 of 1 task failed in the last hour");
+  expect(hourText({ calls: 3_000, failedCalls: 1_200 })).toBe(
+    "1,200 of 3,000 calls failed in the last hour",
+  );
   expect(hourText({ calls: 1, total: { succeeded: 5 } })).toBe(
     "1 call and 5 tasks in the last hour, none failed",
   );

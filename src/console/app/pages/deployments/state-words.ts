@@ -64,7 +64,7 @@ export function hourText({
   const failed = parts.filter(([bad]) => bad > 0);
   const all = parts.filter(([, count]) => count > 0).map(([, count, noun]) => counted(count, noun));
   return failed.length > 0
-    ? `${failed.map(([bad, count, noun]) => `${bad} of ${counted(count, noun)}`).join(" and ")} failed in the last hour`
+    ? `${failed.map(([bad, count, noun]) => `${bad.toLocaleString("en")} of ${counted(count, noun)}`).join(" and ")} failed in the last hour`
     : all.length > 0
       ? `${all.join(" and ")} in the last hour, none failed`
       : "no calls in the last hour";

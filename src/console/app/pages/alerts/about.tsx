@@ -45,7 +45,8 @@ export function AboutAlert({ of: alert }: { readonly of: AlertJson }) {
   );
 }
 
-const TRANSITIONS: Readonly<Record<string, string>> = {
+/** What happened to an alert, in a word; a test of a receiver is about no alert. */
+export const TRANSITIONS: Readonly<Record<string, string>> = {
   ALERT_TRANSITION_FIRING: "firing",
   ALERT_TRANSITION_CLEARED: "cleared",
 };

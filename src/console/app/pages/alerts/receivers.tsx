@@ -20,6 +20,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Cause, NewSecret, SendingState } from "../../ui/sending.tsx";
 import { useActing } from "../../ui/use-acting.ts";
 import { useSeenVersion } from "../../ui/use-seen-version.ts";
+import { TRANSITIONS } from "./about.tsx";
 
 const KINDS = {
   ALERT_RECEIVER_KIND_WEBHOOK: "Webhook",
@@ -258,7 +259,7 @@ export function Told() {
       deliveries={list.data}
       list={list}
       messageOf={(one) => {
-        const event = EVENTS[one.alert ?? ""];
+        const event = TRANSITIONS[one.alert ?? ""];
         return event === undefined ? (
           "a test"
         ) : (
@@ -281,8 +282,3 @@ export function Told() {
     />
   );
 }
-
-const EVENTS: Readonly<Record<string, string>> = {
-  ALERT_TRANSITION_FIRING: "firing",
-  ALERT_TRANSITION_CLEARED: "cleared",
-};

@@ -19,7 +19,7 @@ export interface Shown {
   readonly isWhole?: true;
   /**
    * The name of a series, its statistic where it has several, what it is called, its colour, and how
-   * it is dashed: a line of what is wanted is dashed, over the lines of what there is.
+   * it is dashed: a desired amount is a dashed line over the lines of the actual amounts.
    */
   readonly lines: readonly (readonly [
     series: string,
@@ -35,13 +35,17 @@ export interface Shown {
   readonly empty: string;
 }
 
-const percentiles = (series: string): Shown["lines"] => [
-  [series, "STATISTIC_P50", "p50", "--low"],
-  [series, "STATISTIC_P95", "p95", "--middle"],
-  [series, "STATISTIC_P99", "p99", "--high"],
-];
-
-const usually: Shown["numbers"] = ([p50 = [], p95 = []]) => percentileNumbers(p50, p95, seconds);
+/** The percentiles of how long something took. */
+const timesOf = (series: string, about: Pick<Shown, "title" | "metrics" | "empty">): Shown => ({
+  ...about,
+  format: seconds,
+  numbers: ([p50 = [], p95 = []]) => percentileNumbers(p50, p95, seconds),
+  lines: [
+    [series, "STATISTIC_P50", "p50", "--low"],
+    [series, "STATISTIC_P95", "p95", "--middle"],
+    [series, "STATISTIC_P99", "p99", "--high"],
+  ],
+});
 
 /** Failures have the colour of their line while there are any. */
 const failures = (amount: number, text: string, words: string): ChartNumber =>
@@ -66,14 +70,11 @@ const CALLS: readonly Shown[] = [
       ["call_errors", "", "errors", "--bad"],
     ],
   },
-  {
+  timesOf("call_seconds", {
     title: "Time to answer calls",
-    format: seconds,
     metrics: ["METRIC_CALL_SECONDS"],
-    numbers: usually,
     empty: "No call was answered in this time.",
-    lines: percentiles("call_seconds"),
-  },
+  }),
 ];
 
 const TASKS: readonly Shown[] = [
@@ -107,22 +108,16 @@ const TASKS: readonly Shown[] = [
       ["tasks_running", "", "running", "--accent"],
     ],
   },
-  {
+  timesOf("queue_seconds", {
     title: "Queue time of tasks",
-    format: seconds,
     metrics: ["METRIC_QUEUE_SECONDS"],
-    numbers: usually,
     empty: "No task began in this time.",
-    lines: percentiles("queue_seconds"),
-  },
-  {
+  }),
+  timesOf("run_seconds", {
     title: "Run time of tasks",
-    format: seconds,
     metrics: ["METRIC_RUN_SECONDS"],
-    numbers: usually,
     empty: "No task ended in this time.",
-    lines: percentiles("run_seconds"),
-  },
+  }),
 ];
 
 const WORKERS: readonly Shown[] = [
@@ -150,7 +145,7 @@ const WORKERS: readonly Shown[] = [
   },
 ];
 
-/** Those of the overview of an organization, those of one of a deployment, and all. */
+/** The charts of the overview of an organization, the charts of the overview of a deployment, and all. */
 export const CHARTS = {
   few: [CALLS[0], CALLS[1], TASKS[0], TASKS[2]].filter((one) => one !== undefined),
   trend: [CALLS[0], TASKS[0]].filter((one) => one !== undefined),

@@ -3,6 +3,7 @@ import type {
   DeploymentEndpointJson,
   DeploymentLogLineJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
+import type { RunOf } from "../../api/runs.ts";
 import { counted } from "../../ui/counted.ts";
 import type { TimeBounds } from "../../ui/time-range.ts";
 import { LEVELS, type ShownLevel } from "./log-search.ts";
@@ -61,17 +62,19 @@ export function kept(lines: readonly ShownLine[]): readonly ShownLine[] {
   return first === 0 ? lines : lines.slice(first);
 }
 
-/** Whether a line says what the shown one before it says; its endpoint begins its text. */
+/** Whether a line repeats the shown one before it, also in the endpoint, with which its text begins. */
 export const isRepeat = (line: ShownLine, before: ShownLine): boolean =>
   line.level === before.level && line.text === before.text;
 
-/** The same of a log of which all lines are shown: what is missing between two is to be seen. */
+/** The same for a log that shows all its lines, where a gap between two of them stays visible. */
 export const isRepeatAtOnce = (line: ShownLine, before: ShownLine): boolean =>
   line.sequence === before.sequence + 1 && isRepeat(line, before);
 
 /** What lines have in common; empty where they differ. */
-export const commonOf = (lines: readonly ShownLine[], of: (line: ShownLine) => string): string =>
-  lines.every((line) => of(line) === of(lines[0] ?? line)) ? of(lines[0] as ShownLine) : "";
+export function commonOf(lines: RunOf<ShownLine>, of: (line: ShownLine) => string): string {
+  const first = of(lines[0]);
+  return lines.every((line) => of(line) === first) ? first : "";
+}
 
 /** The kinds of a deployment's endpoints, by name. */
 export type Kinds = ReadonlyMap<string, DeploymentEndpointJson["kind"]>;

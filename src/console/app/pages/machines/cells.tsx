@@ -28,7 +28,7 @@ export function MachineName({ of: { name, node, platform, version, labels, told 
   );
 }
 
-/** Nodes and machines tell of themselves more often than this. */
+/** Nodes and machines report more often than this. */
 const SILENT_MS = 20_000;
 
 export function MachineState({ of: row }: OfMachine) {
@@ -89,13 +89,13 @@ export function Processors({ of: { load } }: OfMachine) {
 /** The same of its memory. */
 export function Memory({ of: { load } }: OfMachine) {
   const { memoryBytes, usedMemoryBytes } = numbersOf(load ?? {});
-  return <Bytes used={usedMemoryBytes} limit={memoryBytes} problem="full" />;
+  return <Bytes used={usedMemoryBytes} limit={memoryBytes} />;
 }
 
 /** The same of the disk with the data of a node. */
 export function Disk({ of: { told } }: OfMachine) {
   const { diskBytes, freeDiskBytes } = numbersOf(told?.facts ?? {});
-  return <Bytes used={diskBytes - freeDiskBytes} limit={diskBytes} problem="full" />;
+  return <Bytes used={diskBytes - freeDiskBytes} limit={diskBytes} />;
 }
 
 /** From this part of their memory on, what the workers of a node use of it is shown as well. */
@@ -113,7 +113,7 @@ export function Room({ of: { told } }: OfMachine) {
         </Share>
       )}
       {memoryBytes > maxMemoryBytes * MIN_SHOWN_MEMORY_PART && (
-        <Bytes used={memoryBytes} limit={maxMemoryBytes} problem="full" />
+        <Bytes used={memoryBytes} limit={maxMemoryBytes} />
       )}
       {waiting > 0 && <Status tone="warning">{`${waiting} wait for room`}</Status>}
     </>
@@ -123,15 +123,14 @@ export function Room({ of: { told } }: OfMachine) {
 interface BytesProps {
   readonly used: number;
   readonly limit: number;
-  readonly problem: string;
 }
 
-/** Such as `2.1 of 16 GiB`; nothing of what is not told. */
-function Bytes({ used, limit, problem }: BytesProps) {
+/** Such as `2.1 of 16 GiB`; nothing where the limit is not known. */
+function Bytes({ used, limit }: BytesProps) {
   const [amount = ""] = bytes(used, limit).split(" ");
   return (
     limit > 0 && (
-      <Share used={used} limit={limit} problem={problem}>
+      <Share used={used} limit={limit} problem="full">
         {`${amount} of ${bytes(limit)}`}
       </Share>
     )

@@ -6,6 +6,7 @@ import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_
 import { csvOf } from "../../api/audit-csv.ts";
 import { organizations } from "../../api/clients.ts";
 import { membersOf } from "../../api/members.ts";
+import type { RunOf } from "../../api/runs.ts";
 import { useOrganization, usePerson } from "../../api/session.ts";
 import { Button, ShowMore } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
@@ -162,7 +163,7 @@ function Events({ search }: AuditProps) {
 
 interface AlikeProps {
   /** Equal events one after another, the newest first. */
-  readonly alike: readonly [AuditEventJson, ...AuditEventJson[]];
+  readonly alike: RunOf<AuditEventJson>;
 }
 
 /** An event as a sentence in one line, with how often it came, and what it leaves out. */

@@ -108,7 +108,7 @@ const device = createRoute({
   path: "/device",
   component: lazyRouteComponent(() => loaded(import("./pages/people/device.tsx")), "Device"),
 });
-/** The reference of the API, for anyone: in the shell for who is in an organization. */
+/** The reference of the API, for anyone; members of an organization see it in the shell. */
 const reference = createRoute({
   getParentRoute: () => root,
   path: "/reference",

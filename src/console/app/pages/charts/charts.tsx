@@ -14,7 +14,7 @@ interface ChartsProps extends Pick<Plotted, "marks" | "onZoom" | "heightPx"> {
   readonly measured: QueryMetricsResponseJson;
   /** The index of the first time that they show. */
   readonly first?: number;
-  /** What is said in place of them where nothing happened: then those without a line are left out. */
+  /** The text if no chart has a line. With it, charts without a line are left out. Default: all are shown. */
   readonly nothing?: string;
 }
 

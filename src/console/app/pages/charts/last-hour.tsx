@@ -13,7 +13,7 @@ import { CHARTS } from "./shown.ts";
 /** The height of the charts of one deployment, which are beside what failed. */
 const LOW_PX = 110;
 
-/** Fewer points of a line are no line. */
+/** The fewest points that a line is drawn of. */
 const MIN_POINTS = 3;
 
 export default function LastHour(of: Pick<AskedMetrics, "organization" | "deployment">) {

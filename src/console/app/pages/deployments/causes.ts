@@ -4,11 +4,11 @@ import { failureText } from "../tasks/failure-text.ts";
 
 /** The tasks that failed for one cause. */
 export interface Cause {
-  /** In the words of what failed. */
+  /** The message of the failure. */
   readonly text: string;
   /** Newest first, as they were given: at least one. */
   readonly tasks: readonly TaskJson[];
-  /** Those of the tasks, each once. */
+  /** The endpoints of the tasks, each once. */
   readonly endpoints: readonly string[];
 }
 

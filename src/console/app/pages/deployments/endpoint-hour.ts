@@ -8,7 +8,7 @@ export interface EndpointHour {
   /** Calls that were answered; of a task endpoint, tasks that ended. */
   readonly count: number;
   readonly failed: number;
-  /** What 95 of a hundred took at most; undefined where nobody knows of all of them together. */
+  /** The 95th percentile of how long they took; undefined where it is not known for all of them together. */
   readonly p95Ms: number | undefined;
 }
 

@@ -15,7 +15,7 @@ const MAX_CAUSES = 4;
 /** Tasks of a cause that are named. */
 const MAX_TASKS = 3;
 
-/** Nothing where none of them is left. */
+/** Renders nothing without a failed task. */
 export function Failures({ name }: { readonly name: string }) {
   const organization = useOrganization();
   const { data: failed = [] } = useQuery(newestFailuresOf(organization, name));

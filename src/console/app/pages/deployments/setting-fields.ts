@@ -19,9 +19,9 @@ export interface SettingField {
   readonly unit?: "MiB";
   /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
   readonly emptyMeans?: string;
-  /** What an empty field means where the code says nothing of it. Default: the code has no say. */
+  /** What an empty field means if the code does not set it. Default: the code cannot set it. */
   readonly uncoded?: string;
-  /** What it means where the deployment has another setting of its GPUs, so that the code has no say. */
+  /** What an empty field means if another GPU setting of the deployment overrides the code. */
   readonly besideGpus?: string;
   /** An example of a value, which an empty field shows; of pairs, `NAME=value`. */
   readonly example?: string;

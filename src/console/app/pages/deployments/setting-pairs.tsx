@@ -113,7 +113,7 @@ function pairsIn(text: string): readonly Pair[] | undefined {
   try {
     return text.includes("=") ? Object.entries(readPairs(text)) : undefined;
   } catch {
-    // It is pasted as it is, and told of where it stands.
+    // The browser pastes the text unchanged, and the field shows what is wrong with it.
     return undefined;
   }
 }

@@ -16,7 +16,7 @@ const TONES: Readonly<Record<DeploymentWord, Tone>> = {
 interface DeploymentStateProps {
   /** The deployment on all nodes, or on one node, where it has no name. */
   readonly deployment: Pick<DeploymentJson, "name" | "status" | "statusReason">;
-  /** The names of the failing deployments. Default: none, because the page shows them elsewhere. */
+  /** The names of the failing deployments. Default: none, so that the state is what the nodes report. */
   readonly failing?: readonly string[];
 }
 

@@ -71,7 +71,7 @@ function State() {
   const { nodes: listed = [] } = useSuspenseQuery(nodes).data;
   const list = useSuspenseInfiniteQuery(allOrganizations);
   const known = list.data.pages.flatMap((page) => page.organizations ?? []);
-  /** Of those that are read: where there are more, there is more of everything. */
+  /** An amount in the organizations that are read so far, with `+` if there are more of them. */
   const atLeast = (amount: number): string => `${amount}${list.hasNextPage ? "+" : ""}`;
   const facts = listed.flatMap((node) => node.facts ?? []);
   const sum = (of: "workers" | "maxWorkers" | "waiting"): number =>
@@ -259,7 +259,7 @@ function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
   );
 }
 
-/** What is set where the node starts that answers: it is changed there, and read here. */
+/** The settings that the answering node was started with; they can only be read here. */
 function Settings() {
   const { settings = [] } = useSuspenseQuery(platform).data;
   const set = settings.filter((one) => one.set);

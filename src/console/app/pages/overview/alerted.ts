@@ -4,7 +4,7 @@ import { alertSubjectOf } from "../../api/alert-subject.ts";
 
 /** What an alert may be about. */
 interface Alertable {
-  /** Those of all that its row is about. */
+  /** The keys of everything that its row is about. */
   readonly keys: readonly string[];
   readonly isBad: boolean;
   readonly cause: string;

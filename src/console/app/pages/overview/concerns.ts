@@ -30,7 +30,7 @@ const LONG_WAIT_MS = 300_000;
 const REFRESH_MS = 30_000;
 
 export interface Concern {
-  /** Tell it from all others; several where one row is about several things. */
+  /** Identify it; a row about several things has the keys of all of them. */
   readonly keys: readonly string[];
   /** What it is about. */
   readonly name: string;
@@ -46,11 +46,11 @@ export interface Concern {
 
 /** A concern that is one row with others of the same reason. */
 interface Seen extends Concern, Groupable {
-  /** What is said of several, and where they are seen. Default: what is said of one, and where that is. */
+  /** The text and the link of a row about several. Default: those of the first. */
   readonly together?: (count: number) => Pick<Concern, "what" | "link">;
 }
 
-/** What has no others like it. */
+/** For a concern that always has a row of its own. */
 const ALONE = { kind: "", reason: "", count: 1 } as const;
 
 /** Four calls, however many deployments there are. */

@@ -1,8 +1,8 @@
-/** One row for what goes wrong in several places for one cause. */
+/** One row for several things that fail for the same reason. */
 
-/** What is wrong in one place, and what is said of several where the same is wrong. */
+/** A problem that may be one row with others of the same reason. */
 export interface Groupable {
-  /** Tell it from all others: those of a group are those of its parts. */
+  /** Identify it; a group has the keys of all its parts. */
   readonly keys: readonly string[];
   readonly name: string;
   readonly isBad: boolean;
@@ -45,7 +45,7 @@ export function grouped<Seen extends Groupable>(
   });
 }
 
-/** Names that are told, unless they are all but one. */
+/** Names that are shown before `and 3 more`, which is never `1 more`. */
 const MAX_NAMES = 2;
 
 /** Each once, such as `ocr, tape and 3 more`. */

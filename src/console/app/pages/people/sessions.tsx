@@ -99,7 +99,7 @@ function Client({ session }: { readonly session: SessionJson }) {
   );
 }
 
-/** When it was used last, which is now for that of the page. */
+/** When a session was last used; that of the page is in use. */
 const lastUseMs = ({ current = false, lastUsedAt, createdAt = "" }: SessionJson): number =>
   current ? Number.POSITIVE_INFINITY : Date.parse(lastUsedAt ?? createdAt);
 

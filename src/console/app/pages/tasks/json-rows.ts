@@ -34,10 +34,10 @@ type OpenPaths = ReadonlyMap<string, number>;
 export const isContainer = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !isExactNumber(value);
 
-/** Members that a closed object is told by. */
+/** Members that a closed object shows. */
 const MAX_TOLD_MEMBERS = 5;
 
-/** Characters that a closed object is told by. */
+/** Characters that a closed object shows. */
 const MAX_TOLD_CHARS = 60;
 
 /** Characters of a text or a name in it. */

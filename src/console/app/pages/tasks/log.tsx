@@ -134,13 +134,13 @@ function missingLines(event: TaskEventJson, before: TaskEventJson): number {
   return line && last && event.attempt === before.attempt ? line - last - 1 : 0;
 }
 
-/** Whether a line says what the shown one before it says. */
+/** Whether a line repeats the shown one before it. */
 const isRepeat = (line: TaskEventJson, before: TaskEventJson): boolean =>
   line.attempt === before.attempt &&
   line.log?.level === before.log?.level &&
   textOf(line) === textOf(before);
 
-/** The same of a log of which all lines are shown: what was left out between two is to be seen. */
+/** The same for a log that shows all its lines, where a gap between two of them stays visible. */
 const isRepeatAtOnce = (line: TaskEventJson, before: TaskEventJson): boolean =>
   missingLines(line, before) === 0 && isRepeat(line, before);
 

@@ -323,7 +323,7 @@ function LineRow(props: RowProps) {
       data-sequence={sequence}
       onClick={({ target }) => {
         const isLink = target instanceof Element && target.closest("a, button") !== null;
-        // Who has drawn over a text wants to copy it.
+        // The end of a selection is a click as well, and the text is to be copied.
         if (!isLink && getSelection()?.isCollapsed !== false) {
           onToggle(sequence);
         }

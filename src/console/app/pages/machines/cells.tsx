@@ -98,10 +98,10 @@ export function Disk({ of: { told } }: OfMachine) {
   return <Bytes used={diskBytes - freeDiskBytes} limit={diskBytes} />;
 }
 
-/** From this part of their memory on, what the workers of a node use of it is shown as well. */
+/** From this part of the memory for workers on, their use of it is shown as well. */
 const MIN_SHOWN_MEMORY_PART = 0.75;
 
-/** What workers have of the room that a node has for them. */
+/** The workers of a node, of the most that it has room for. */
 export function Room({ of: { told } }: OfMachine) {
   const { workers = 0, maxWorkers = 0, waiting = 0, ...facts } = told?.facts ?? {};
   const { memoryBytes, maxMemoryBytes } = numbersOf(facts);

@@ -144,7 +144,7 @@ function usedDisk({ diskBytes, freeDiskBytes }: NodeFactsJson): number {
   return all === 0 ? 0 : 1 - Number(freeDiskBytes ?? 0) / all;
 }
 
-/** The call says who may: admins of an organization, or the operator on the machine alone. */
+/** The server checks who may create one, because a setting of the platform decides it. */
 function CreateOrganization({ onClose }: { onClose(): void }) {
   const queryClient = useQueryClient();
   const toast = useToast();

@@ -4,12 +4,15 @@
  * terminated, even inside a regular expression.
  *
  * Only processor time counts: on a busy machine, time that passes says nothing about the work.
- * Work that was terminated while others had the processor begins again.
+ * Work that was terminated while others had the processor begins again, a few times.
  *
  * A limit costs some 70 µs, because a thread watches the time
  * (https://nodejs.org/api/vm.html, `timeout`).
  */
 import { createContext, Script } from "node:vm";
+
+/** How often work begins while others have the processor. */
+const MAX_ATTEMPTS = 10;
 
 const pending: { work: () => void } = { work: () => {} };
 const context = createContext(pending);
@@ -30,10 +33,12 @@ export function withinTime<Result>(
   };
   const before = process.threadCpuUsage();
   try {
+    let attempts = 0;
     do {
       attempt(limitMs);
+      attempts += 1;
       // Half: time that passes is always a little more than the processor has worked.
-    } while (done === undefined && processorMs(before) < limitMs / 2);
+    } while (done === undefined && attempts < MAX_ATTEMPTS && processorMs(before) < limitMs / 2);
   } finally {
     pending.work = () => {};
   }

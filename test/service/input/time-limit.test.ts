@@ -16,6 +16,17 @@ it("does not count time in which the thread does not work", () => {
   expect(attempts).toBe(4);
 });
 
+it("gives work up that gets no processor time in ten attempts", () => {
+  const never = new Int32Array(new SharedArrayBuffer(4));
+  let attempts = 0;
+  const found = withinTime(50, () => {
+    attempts += 1;
+    Atomics.wait(never, 0, 0);
+  });
+  expect(found).toBeUndefined();
+  expect(attempts).toBe(10);
+});
+
 it("terminates work that takes too long, and tells what it throws", () => {
   const spentMs = threadTimer();
   expect(

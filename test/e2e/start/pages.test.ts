@@ -342,7 +342,7 @@ describe.skipIf(skipped)(`the pages in a browser${skipped}`, () => {
     await picture("reference");
     await fill("Search operations", "delete TOKENS");
     await expect.poll(() => shown.count()).toBe(1);
-    expect(new URL(page.url()).search).toBe("?search=delete+TOKENS");
+    await page.waitForURL((url) => url.search === "?search=delete+TOKENS");
     await page.getByText("/api/v1/tokens/{token_id}", { exact: true }).click();
     await page.getByText("token_id (path)").waitFor();
     await fill("Search operations", "<script>");

@@ -268,6 +268,11 @@ export async function releaseArguments(payload: Payload, keeper: FileKeeper): Pr
   if (payload.jsonBytes) {
     giveBack(payload.jsonBytes);
   }
+  for (const file of payload.files) {
+    if ("data" in file) {
+      giveBack(file.data);
+    }
+  }
   await keeper.release(payload);
 }
 

@@ -7,12 +7,19 @@
 import { basename } from "node:path";
 import type { Readable } from "node:stream";
 import { Busboy } from "@fastify/busboy";
+import { giveBack } from "../../collections/bytes.ts";
 import { problem } from "../../errors.ts";
 import type { FileFacts } from "../../protocol/messages.ts";
 import { isJsonType } from "./media-type.ts";
 
 /** Parts of a form; its size is bounded where it is read. */
 const MAX_FORM_PARTS = 2_000;
+
+/**
+ * Chunks of a body that are given back at its end, together; those of a longer one, whose files go
+ * to disk, are left to the collector, so that what has passed is not held.
+ */
+const MAX_GIVEN_BACK_BYTES = 1024 * 1024;
 
 /** Receives the parts of a body. An error that it throws ends the reading. */
 export interface PartsTaker {
@@ -41,6 +48,9 @@ class FormReading {
   readonly #open = new Set<Readable>();
   /** Counted here: of names and values in one line, the parser drops what is beyond its limit in silence. */
   #texts = 0;
+  /** The chunks, as long as they are few: files and texts are parts of them until they are taken. */
+  #passed: Uint8Array[] | undefined = [];
+  #passedBytes = 0;
   #failure: { readonly err: unknown } | undefined;
   /** Rejects the promise that the reader awaits. */
   #interrupt: ((err: unknown) => void) | undefined;
@@ -83,6 +93,7 @@ class FormReading {
     try {
       for await (const chunk of chunks) {
         isEmpty &&= chunk.length === 0;
+        this.#note(chunk);
         await this.#write(chunk);
       }
       if (isEmpty) {
@@ -92,6 +103,7 @@ class FormReading {
       this.#parser.end();
       await this.#unlessFailed(finished);
       await this.#unlessFailed(Promise.all(this.#files));
+      this.#passed?.forEach(giveBack);
     } catch (err) {
       this.#failure ??= { err };
       const { err: first } = this.#failure;
@@ -110,6 +122,14 @@ class FormReading {
       .catch((err: unknown) => this.#fail(err))
       .finally(() => this.#open.delete(stream));
     this.#files.push(taken);
+  }
+
+  #note(chunk: Uint8Array): void {
+    this.#passedBytes += chunk.length;
+    if (this.#passedBytes > MAX_GIVEN_BACK_BYTES) {
+      this.#passed = undefined;
+    }
+    this.#passed?.push(chunk);
   }
 
   #write(chunk: Uint8Array): Promise<void> {

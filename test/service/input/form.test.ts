@@ -173,6 +173,36 @@ describe("a form", () => {
   });
 });
 
+describe("the memory of a form", () => {
+  const content = Buffer.alloc(100_000, "b");
+  const body = parts(part('; filename="a.png"\r\nContent-Type: image/png', content));
+
+  async function readInChunks(sent: Buffer) {
+    const chunks: Uint8Array[] = [];
+    for (let at = 0; at < sent.length; at += 40_000) {
+      chunks.push(Uint8Array.from(sent.subarray(at, at + 40_000)));
+    }
+    const stream = (async function* () {
+      yield* chunks;
+    })();
+    const value = { contentType: MULTIPART, chunks: stream, maxHeldBytes: 2 ** 22, hold() {} };
+    const reader = taking({ type: "string" }, { value: { required: true, array: false } });
+    const { files } = await reader.read({ case: "stream", value }, KEEPER);
+    return { files, isGivenBack: chunks.map(({ buffer }) => (buffer as ArrayBuffer).detached) };
+  }
+
+  it("is given back when it was read, and the file in it stays", async () => {
+    const { files, isGivenBack } = await readInChunks(body);
+    expect(files).toEqual([{ contentType: "image/png", filename: "a.png", data: content }]);
+    expect(isGivenBack).toEqual([true, true, true]);
+  });
+
+  it("is not held until then where the form is long", async () => {
+    const { isGivenBack } = await readInChunks(Buffer.concat([body, Buffer.alloc(2 ** 20)]));
+    expect(isGivenBack.some(Boolean)).toBe(false);
+  });
+});
+
 const PICTURE = { required: false, array: false, contentType: "image/*" };
 const PNG = { required: false, array: false, contentType: "image/png" };
 const NOTE = { required: false, array: false, contentType: "text/*,application/pdf" };

@@ -35,10 +35,19 @@ export interface Harm {
   /** Innocent tasks that did not succeed. */
   readonly failed: readonly Shown[];
   /** Of each task that is poison, by endpoint. */
-  readonly poison: Readonly<Record<string, Pick<Shown, "status" | "attempt"> & { reason: string }>>;
+  readonly poison: Readonly<Record<string, PoisonEnd>>;
   /** The longest time in which no innocent task ended while some waited. */
   readonly longestPauseMs: number;
 }
+
+export interface PoisonEnd extends Pick<Shown, "status"> {
+  readonly reason: string;
+  /** Attempts in which its function ran: one whose worker had gone before does not count. */
+  readonly deaths: number;
+}
+
+/** What an attempt says that was given to a worker whose process another one had ended. */
+const UNBEGUN = "its worker was ended for another reason";
 
 /** Submits all of them mixed, and waits for their ends. */
 export async function amongPoison(queued: Queued, options: PoisonOptions): Promise<Harm> {
@@ -65,10 +74,10 @@ export async function amongPoison(queued: Queued, options: PoisonOptions): Promi
   return {
     failed: endings.filter(({ status }) => status !== "success"),
     poison: Object.fromEntries(
-      ended.map(([endpoint, { status, attempt, failure }]) => [
-        endpoint,
-        { status, attempt, reason: failure?.reason },
-      ]),
+      ended.map(([endpoint, { status, attempts, failure }]) => {
+        const begun = attempts.filter((each) => !each.failure?.message.startsWith(UNBEGUN));
+        return [endpoint, { status, deaths: begun.length, reason: failure?.reason }];
+      }),
     ),
     longestPauseMs: Math.max(0, ...times.slice(1).map((at, index) => at - (times[index] ?? at))),
   };

@@ -54,7 +54,14 @@ export interface Shown {
   readonly retry_of: string | null;
   readonly queue_position?: number;
   readonly estimated_start?: string;
-  readonly failure: { readonly reason: string; readonly code: string; readonly message: string };
+  readonly failure: ShownFailure;
+  readonly attempts: readonly { readonly failure: ShownFailure | null }[];
+}
+
+interface ShownFailure {
+  readonly reason: string;
+  readonly code: string;
+  readonly message: string;
 }
 
 export class Served implements AsyncDisposable {

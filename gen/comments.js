@@ -194,7 +194,7 @@ export const comments = {
   "tessera.v1.Session": "Session is a browser or a program that is signed in as a person.",
   "tessera.v1.Session.session_id": "The session's id; no secret.",
   "tessera.v1.Session.current": "Whether the call came with this session.",
-  "tessera.v1.Session.client": "What signed in, in a few words such as `Firefox on Linux`; empty if not known.",
+  "tessera.v1.Session.client": "What signed in, in a few words such as `Firefox 140 on Linux`; empty if not known.",
   "tessera.v1.Session.address": "The address that it was used from last; empty if not known.",
   "tessera.v1.Session.created_at": "When the person signed in.",
   "tessera.v1.Session.last_used_at": "When it was used last, to five minutes; absent before its first use.",

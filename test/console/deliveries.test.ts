@@ -1,6 +1,11 @@
 import { expect, it } from "vitest";
 import type { WebhookDeliveryJson } from "../../gen/tessera/v1/webhook_pb.js";
-import { answerText, causeOf, isHeld, ruleOf } from "../../src/console/app/api/deliveries.ts";
+import {
+  answerText,
+  causeOf,
+  nextAttemptOf,
+  ruleOf,
+} from "../../src/console/app/api/deliveries.ts";
 
 const told = (webhook: string, error: string, time: string): WebhookDeliveryJson => ({
   webhook,
@@ -19,10 +24,14 @@ it("what fails has a cause, the answer that came last to any of its own deliveri
   expect(causeOf({ name: "app", failures: 0 }, DELIVERIES)).toBeUndefined();
 });
 
-it("deliveries are held behind what is disabled or waits for its next attempt, and no other", () => {
-  expect(isHeld({ name: "app", disabled: true })).toBe(true);
-  expect(isHeld({ name: "app", failures: 7, pausedUntil: "2026-11-29T12:05:00Z" })).toBe(true);
-  expect(isHeld({ name: "app", failures: 2 })).toBe(false);
+it("a delivery is attempted next when it is due and its target is no longer paused", () => {
+  const [soon, later] = ["2026-11-29T12:05:00Z", "2026-11-29T12:05:00.500Z"];
+  const paused = { name: "app", failures: 7, pausedUntil: later };
+  expect(nextAttemptOf({ nextAttemptAt: soon }, paused)).toBe(later);
+  expect(nextAttemptOf({ nextAttemptAt: later }, { ...paused, pausedUntil: soon })).toBe(later);
+  expect(nextAttemptOf({ nextAttemptAt: soon }, { name: "app", failures: 2 })).toBe(soon);
+  expect(nextAttemptOf({}, paused)).toBe(later);
+  expect(nextAttemptOf({}, undefined)).toBeUndefined();
 });
 
 it("a delivery of alerts names the rule of its first alert, where that is known", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { DeploymentSettingsJson } from "../../gen/tessera/v1/deployment_pb.js";
 import {
   changedFields,
-  emptyTextOf,
+  defaultOf,
   pairsOf,
   readDuration,
   readMib,
@@ -14,7 +14,10 @@ import {
   textOfPairs,
   textsOf,
 } from "../../src/console/app/pages/deployments/setting-fields.ts";
-import { SETTING_FIELDS as STORED } from "../../src/storage/deployment-settings.ts";
+import {
+  DEFAULT_SETTINGS,
+  SETTING_FIELDS as STORED,
+} from "../../src/storage/deployment-settings.ts";
 
 const SETTINGS: DeploymentSettingsJson = {
   minWorkers: 1,
@@ -104,38 +107,47 @@ describe("the settings of a deployment in a form", () => {
 
   it("are empty where the code says them, and write zero for it", () => {
     for (const name of ["processes", "gpus", "gpuMemoryMib", "readyTimeout", "retention"]) {
-      const { read, write, emptyMeans } = fieldOf(name);
-      expect(emptyMeans).toBeDefined();
+      const { read, write, mayBeEmpty } = fieldOf(name);
+      expect(mayBeEmpty).toBe(true);
       expect(read({})).toBe("");
       expect(Object.values(write(""))[0]).toBe(/readyTimeout|retention/.test(name) ? "0s" : 0);
     }
     expect(() => fieldOf("memoryMib").write("")).toThrow(TextFault);
   });
 
-  it("stand for what the code says where they are empty, or for what holds without it", () => {
+  it("have the defaults of a new deployment", () => {
+    const { queueTimeMs, minWorkers, maxWorkers, memoryMib, cpu } = DEFAULT_SETTINGS;
+    const queueTime = `${queueTimeMs / 1_000}s`;
+    const made = { minWorkers, maxWorkers, memoryMib, cpu, queueTime };
+    for (const name of Object.keys(made)) {
+      expect(defaultOf(fieldOf(name), {}, textsOf(SETTINGS))).toBe(fieldOf(name).read(made));
+    }
+  });
+
+  it("have what the code says as their default, or what holds without it", () => {
     const texts = textsOf(SETTINGS);
     const textOf = (name: string, code: DeploymentSettingsJson | undefined, typed = texts) =>
-      emptyTextOf(fieldOf(name), code, typed);
+      defaultOf(fieldOf(name), code, typed);
     const code = { gpus: 0.5, gpuMemoryMib: 4_096, readyTimeout: "900s", retention: "604800s" };
     const names = ["gpus", "gpuMemoryMib", "readyTimeout", "retention", "processes"];
     expect(names.map((name) => textOf(name, code))).toEqual([
-      "From code: 0.5",
-      "From code: 4096 MiB",
-      "From code: 15 min",
-      "From code: 7 d",
-      "From code: none",
+      "0.5, from the code",
+      "4096 MiB, from the code",
+      "15 min, from the code",
+      "7 d, from the code",
+      "none",
     ]);
     expect(names.map((name) => textOf(name, {}))).toEqual([
-      "From code: none",
-      "The whole GPU",
-      "Platform's default",
-      "As each task says",
-      "From code: none",
+      "none",
+      "the whole GPU",
+      "that of the platform",
+      "as each task says",
+      "none",
     ]);
-    expect(textOf("readyTimeout", undefined)).toBe("From code, or 15 min");
+    expect(textOf("readyTimeout", undefined)).toBe("from the code");
     // The code has no say where the deployment has a setting of its GPUs.
-    expect(textOf("gpuMemoryMib", code, { ...texts, gpus: "1" })).toBe("The whole GPU");
-    expect(textOf("gpus", code, { ...texts, gpuMemoryMib: "4 GiB" })).toBe("As its memory says");
+    expect(textOf("gpuMemoryMib", code, { ...texts, gpus: "1" })).toBe("the whole GPU");
+    expect(textOf("gpus", code, { ...texts, gpuMemoryMib: "4 GiB" })).toBe("as its memory says");
   });
 
   it("take variables from lines, with equals signs and empty values, and refuse one without a name", () => {

@@ -732,7 +732,7 @@ export declare type Session = Message<"tessera.v1.Session"> & {
   current: boolean;
 
   /**
-   * What signed in, in a few words such as `Firefox on Linux`; empty if not
+   * What signed in, in a few words such as `Firefox 140 on Linux`; empty if not
    * known.
    *
    * @generated from field: string client = 3;
@@ -789,7 +789,7 @@ export declare type SessionJson = {
   current?: boolean;
 
   /**
-   * What signed in, in a few words such as `Firefox on Linux`; empty if not
+   * What signed in, in a few words such as `Firefox 140 on Linux`; empty if not
    * known.
    *
    * @generated from field: string client = 3;

@@ -49,7 +49,7 @@ export interface SessionRecord {
 /** A session as its person sees it in the list of their sessions. */
 export interface ListedSession {
   readonly sessionId: string;
-  /** The browser or program that signed in, such as `Firefox on Linux`; empty if not known. */
+  /** The browser or program that signed in, such as `Firefox 140 on Linux`; empty if not known. */
   readonly client: string;
   /** The address of the last recorded use, or of the sign-in before the first; empty if not known. */
   readonly address: string;

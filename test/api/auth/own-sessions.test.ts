@@ -52,7 +52,7 @@ describe.each(DATABASES)("a person's sessions on $database", ({ open }) => {
     expect(others).toEqual([]);
     expect(newest).toMatchObject({
       current: true,
-      client: "Firefox on Linux",
+      client: "Firefox 140 on Linux",
       sessionId: expect.any(String),
       createdAt: expect.any(String),
       expiresAt: expect.any(String),

@@ -245,6 +245,17 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;
     await person.go("/o/acme/deployments/echo/revisions");
+    // The newest is open by itself, until it is closed.
+    const newest = page.getByRole("row", { name: /^r4/ }).getByRole("button", { name: /^r4/ });
+    const question = page.getByRole("heading", { name: "What r4 changed" });
+    await question.waitFor();
+    await newest.click();
+    await question.waitFor({ state: "detached" });
+    expect(new URL(page.url()).search).toBe("?open=");
+    await page.reload();
+    await newest.click();
+    await question.waitFor();
+    await page.getByLabel("Compared with").selectOption("2");
     const second = page.getByRole("row", { name: /^r2/ });
     await second.getByText("Say two").waitFor();
     await second.getByText("8f3c2a41 on faster").waitFor();
@@ -262,6 +273,10 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await lines.getByRole("button", { name: "lines the same" }).first().focus();
     await page.keyboard.press("Enter");
     await lines.getByText("// node_modules/zod").first().waitFor();
+    // It is compared with the one before it, whatever the row before was compared with.
+    await page.getByRole("heading", { name: "What r2 changed" }).waitFor();
+    expect(new URL(page.url()).search).toBe("?open=2");
+    expect(await page.getByLabel("Compared with").inputValue()).toBe("1");
     await page.getByLabel("Compared with").selectOption("2");
     await lines.waitFor({ state: "detached" });
     expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({

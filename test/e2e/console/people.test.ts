@@ -175,11 +175,11 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     await person.isSound();
     await person.picture("account");
     expect(await page.getByRole("rowheader", { name: /^Node\.js/ }).count()).toBeGreaterThan(1);
-    // The one of this page is first, with when it began; the others are from the same place.
+    // The one of this page is first, with its version and when it began.
     const first = page.getByRole("row").nth(1);
     await first.getByText("This session").waitFor();
-    await first.getByText(/^signed in .* ends in 14 d$/).waitFor();
-    await page.getByText("where you are now").first().waitFor();
+    await first.getByText(/^ends in 14 d$/).waitFor();
+    expect(await first.getByRole("time").first().textContent()).toMatch(/\d\d:\d\d:\d\d$/);
     // This one ends elsewhere: in the menu of the account.
     expect(await page.getByRole("button", { name: "Sign out", exact: true }).count()).toBe(0);
     const ends = page.getByRole("button", { name: /^Sign out Node\.js/ });

@@ -46,7 +46,9 @@ describe.skipIf(skipped)(`the settings of a deployment in the console${skipped}`
     await page.getByText("no worker starts anew").waitFor();
     await page.getByLabel("Memory", { exact: true }).fill("640");
     // The file names no GPUs, and has each task kept for a day.
-    await page.getByPlaceholder("From code: none").first().waitFor();
+    const processes = page.locator(".field", { has: page.getByLabel("Processes") });
+    await processes.getByText("Default: none", { exact: true }).waitFor();
+    await page.getByText("Default: 1 d, from the code", { exact: true }).waitFor();
     const variables = page.getByRole("group", { name: "Variables" });
     await variables.getByLabel("Name 1").fill("MODEL");
     await variables.getByLabel("Value of MODEL").fill("small");

@@ -32,9 +32,20 @@ export const answerOf = (delivery: WebhookDeliveryJson): string =>
 /** What deliveries are sent to: a webhook, or a receiver of alerts. */
 export type Target = Pick<WebhookJson, "name" | "disabled" | "pausedUntil" | "failures">;
 
-/** Whether nothing is sent to it for now, even where a delivery is due. */
-export const isHeld = ({ disabled = false, pausedUntil }: Target): boolean =>
-  disabled || pausedUntil !== undefined;
+/**
+ * When a delivery is attempted next: once it is due and its target is no longer paused. Undefined
+ * where that is at once.
+ */
+export const nextAttemptOf = (
+  { nextAttemptAt }: WebhookDeliveryJson,
+  target: Target | undefined,
+): string | undefined =>
+  [nextAttemptAt, target?.pausedUntil]
+    .filter((at) => at !== undefined)
+    .reduce<string | undefined>(
+      (last, at) => (last !== undefined && Date.parse(last) > Date.parse(at) ? last : at),
+      undefined,
+    );
 
 /** Why a target fails: the answer that came last to its deliveries. Undefined while it does not fail. */
 export const causeOf = (

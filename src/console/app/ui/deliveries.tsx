@@ -5,21 +5,22 @@ import type { WebhookDeliveryJson } from "../../../../gen/tessera/v1/webhook_pb.
 import {
   answerOf,
   answersOf,
-  causeOf,
   deliveryStateOf,
   type FoldedAnswer,
-  isHeld,
+  nextAttemptOf,
   type Target,
 } from "../api/deliveries.ts";
 import { messageOf as errorText } from "../api/errors.ts";
 import { Button, ShowMore } from "./button.tsx";
 import { CopyButton, CopyChip } from "./copy-button.tsx";
+import { counted } from "./counted.ts";
 import { Facts } from "./facts.tsx";
 import { Loading } from "./loading.tsx";
 import { Notice } from "./notice.tsx";
 import { OpenableTable } from "./openable-table.tsx";
+import { Cause } from "./sending.tsx";
 import { Status, type Tone } from "./status.tsx";
-import { ExactTime, Time, useIsDueLater } from "./time.tsx";
+import { DueTime, ExactTime, Time } from "./time.tsx";
 import { secondText } from "./time-range.ts";
 
 interface DeliveriesProps {
@@ -50,14 +51,7 @@ export function Deliveries({
   if (deliveries.length === 0) {
     return null;
   }
-  const held = new Set(targets.filter(isHeld).map(({ name }) => name));
-  const causes = new Map(targets.map((one) => [one.name, causeOf(one, deliveries)?.text]));
-  /** A target that fails shows its cause: an answer that only repeats it is left out here. */
-  const answerBeside = (one: WebhookDeliveryJson): string => {
-    const answer = answerOf(one);
-    return answer === causes.get(one.webhook) ? "" : answer;
-  };
-  const hasAnswers = deliveries.some((one) => answerBeside(one) !== "");
+  const targetOf = new Map(targets.map((one) => [one.name, one]));
   return (
     <section aria-labelledby="deliveries">
       <h2 id="deliveries">Deliveries</h2>
@@ -66,7 +60,7 @@ export function Deliveries({
         items={deliveries}
         keyOf={({ id = "" }) => id}
         columns={[
-          { name: "Message", grows: !hasAnswers, cell: messageOf },
+          { name: "Message", cell: messageOf },
           ...(toWhat === undefined
             ? []
             : [
@@ -77,18 +71,12 @@ export function Deliveries({
               ]),
           {
             name: "State",
-            cell: (one) => <DeliveryState of={one} isHeld={held.has(one.webhook)} />,
+            cell: (one) => <DeliveryState of={one} target={targetOf.get(one.webhook)} />,
           },
-          ...(hasAnswers
-            ? [
-                {
-                  name: "Last response",
-                  grows: true,
-                  narrow: "unnamed" as const,
-                  cell: (one: WebhookDeliveryJson) => <Answer text={answerBeside(one)} />,
-                },
-              ]
-            : []),
+          {
+            ...{ name: "Last response", grows: true, narrow: "unnamed" },
+            cell: (one) => <Cause text={answerOf(one) || undefined} />,
+          },
           {
             ...{ name: "Created", narrow: "unnamed" },
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
@@ -97,7 +85,12 @@ export function Deliveries({
         detailsOf={(one) => <Details of={one} read={read} />}
         actions={({ id = "", webhook }) =>
           webhook && (
-            <Button kind="quiet" aria-label={`Send again: ${id}`} onClick={() => sendAgain(id)}>
+            <Button
+              kind="quiet"
+              className="of-row"
+              aria-label={`Send again: ${id}`}
+              onClick={() => sendAgain(id)}
+            >
               Send again
             </Button>
           )
@@ -117,41 +110,38 @@ export const DELIVERY_TONES: Readonly<Record<string, Tone>> = {
 
 interface DeliveryStateProps {
   readonly of: WebhookDeliveryJson;
-  /** Nothing is sent to its target for now, even where it is due. */
-  readonly isHeld: boolean;
+  /** What it is sent to; undefined where that was deleted. */
+  readonly target: Target | undefined;
 }
 
-function DeliveryState({ of, isHeld: isBehind }: DeliveryStateProps) {
-  const { attempts = 0, nextAttemptAt } = of;
-  const state = deliveryStateOf(of);
-  const isWaiting = state === "waiting" || state === "retrying";
-  const dueAt = isWaiting && !isBehind ? nextAttemptAt : undefined;
-  const showsTime = useIsDueLater(dueAt);
-  const number = isWaiting
-    ? attempts > 0 && `attempt ${attempts + 1}`
-    : attempts > 1 && `${attempts} attempts`;
+/** The state of a delivery, and how it goes on: when it is attempted next, or after how many attempts it ended. */
+function DeliveryState({ of: one, target }: DeliveryStateProps) {
+  const state = deliveryStateOf(one);
   return (
     <>
       <Status tone={DELIVERY_TONES[state] ?? "idle"}>{state}</Status>
-      {(number || showsTime) && (
-        <span className="secondary">
-          {number || "next attempt"} {showsTime && dueAt !== undefined && <Time at={dueAt} />}
-        </span>
-      )}
+      <span className="secondary">{courseOf(one, target)}</span>
     </>
   );
 }
 
-/** Characters of an answer in a row. */
-const MAX_ANSWER_CHARACTERS = 200;
-
-function Answer({ text }: { readonly text: string }) {
+function courseOf(one: WebhookDeliveryJson, target: Target | undefined): ReactNode {
+  const { attempts = 0 } = one;
+  const state = deliveryStateOf(one);
+  if (state === "failed") {
+    return `gave up after ${counted(attempts, "attempt")}`;
+  }
+  if (state === "delivered") {
+    return attempts > 1 && `after ${attempts} attempts`;
+  }
+  if (target?.disabled) {
+    return "held while disabled";
+  }
+  const next = nextAttemptOf(one, target);
   return (
-    text !== "" && (
-      <span className="reason" title={text}>
-        {text.slice(0, MAX_ANSWER_CHARACTERS)}
-      </span>
-    )
+    <>
+      attempt {attempts + 1} {next === undefined ? "now" : <DueTime at={next} />}
+    </>
   );
 }
 

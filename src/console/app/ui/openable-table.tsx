@@ -5,31 +5,43 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type MouseEvent, type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { DataTable, type DataTableProps } from "./data-table.tsx";
+import { isForRow } from "./is-for-row.ts";
 import "./openable-table.css";
 
 interface OpenableTableProps<Item> extends Omit<DataTableProps<Item>, "openableOf"> {
   /** What is shown below a row that is opened. */
   detailsOf(item: Item): ReactNode;
+  /** The key of the row that is open until the address says otherwise. Default: none is. */
+  readonly openAtFirst?: string | undefined;
+  /** What else the address says of the open row, by name: it goes when another one is opened. */
+  readonly ofOpenRow?: readonly string[];
 }
 
-export function OpenableTable<Item>({ detailsOf, ...table }: OpenableTableProps<Item>) {
+export function OpenableTable<Item>(props: OpenableTableProps<Item>) {
+  const { detailsOf, openAtFirst, ofOpenRow = [], ...table } = props;
   const navigate = useNavigate();
-  const open = useSearch({ strict: false, select: (search) => search.open });
+  const asked = useSearch({ strict: false, select: (search) => search.open });
+  const open = asked ?? openAtFirst;
+  /** That all rows are closed is said where one is open by itself. */
+  const none = openAtFirst === undefined ? undefined : "";
   const openableOf = (item: Item) => {
     const key = table.keyOf(item);
     const isOpen = key === open;
     const toggle = (): void =>
       void navigate({
         to: ".",
-        search: (before: object) => ({ ...before, open: isOpen ? undefined : key }),
+        search: (before: object) => ({
+          ...before,
+          ...Object.fromEntries(ofOpenRow.map((name) => [name, undefined])),
+          open: isOpen ? none : key,
+        }),
         replace: true,
         resetScroll: false,
       });
     return {
       isOpen,
-      onClick: ({ target }: MouseEvent): void => {
-        // Who has drawn over a text wants to copy it.
-        if (!isOther(target) && getSelection()?.isCollapsed !== false) {
+      onClick: (event: MouseEvent): void => {
+        if (isForRow(event)) {
           toggle();
         }
       },
@@ -38,15 +50,15 @@ export function OpenableTable<Item>({ detailsOf, ...table }: OpenableTableProps<
           {content}
         </Heading>
       ),
-      below: (cells: number) => <Details cells={cells}>{detailsOf(item)}</Details>,
+      below: (cells: number) => (
+        <Details cells={cells} isAsked={asked !== undefined}>
+          {detailsOf(item)}
+        </Details>
+      ),
     };
   };
   return <DataTable {...table} openableOf={openableOf} />;
 }
-
-/** Whether a click in a row is for something in it, or for a dialog or a menu that it has opened. */
-const isOther = (target: EventTarget): boolean =>
-  target instanceof Element && target.closest("a, button, select, dialog, [popover]") !== null;
 
 interface HeadingProps {
   readonly isOpen: boolean;
@@ -72,14 +84,19 @@ function Heading({ isOpen, onToggle, children }: HeadingProps) {
 
 interface DetailsProps {
   readonly cells: number;
+  /** Somebody opened the row, or a link did. */
+  readonly isAsked: boolean;
   readonly children: ReactNode;
 }
 
-/** What a row shows below it; it comes into view as far as there is room. */
-function Details({ cells, children }: DetailsProps) {
+/** What a row shows below it; where it was asked for, it comes into view as far as there is room. */
+function Details({ cells, isAsked, children }: DetailsProps) {
   const row = useRef<HTMLTableRowElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the row opens
   useLayoutEffect(() => {
-    row.current?.scrollIntoView({ block: "nearest" });
+    if (isAsked) {
+      row.current?.scrollIntoView({ block: "nearest" });
+    }
   }, []);
   return (
     <tr className="row-details" ref={row}>

@@ -40,12 +40,15 @@ export function SendingState({ of: one, isShort = false }: SendingStateProps) {
   );
 }
 
-/** Why deliveries fail, below the address that they are sent to; nothing where they do not. */
+/** Characters of an answer in a row. */
+const MAX_ANSWER_CHARACTERS = 200;
+
+/** Why deliveries fail, below the address that they are sent to, or the answer to one; nothing where there is none. */
 export function Cause({ text }: { readonly text: string | undefined }) {
   return (
     text !== undefined && (
       <span className="reason cause" title={text}>
-        {text}
+        {text.slice(0, MAX_ANSWER_CHARACTERS)}
       </span>
     )
   );

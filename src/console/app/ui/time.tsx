@@ -46,7 +46,7 @@ export function Time({ at }: TimeProps) {
 const DUE_REFRESH_MS = 1_000;
 
 /** Whether something is due so late that it is worth saying when; false without a time. */
-export function useIsDueLater(at: string | undefined): boolean {
+function useIsDueLater(at: string | undefined): boolean {
   const isNear = at !== undefined && !isDueLater(at, Date.now() + 2 * REFRESH_MS);
   const nowMs = useNow(at === undefined ? undefined : isNear ? DUE_REFRESH_MS : REFRESH_MS);
   return at !== undefined && isDueLater(at, Math.max(nowMs, Date.now()));

@@ -31,35 +31,43 @@ interface ComparisonProps {
   readonly base: number;
 }
 
-export function Comparison({ numbers, revision: asked, base }: ComparisonProps) {
+/** Nothing where there is no other revision to compare it with. */
+export function Comparison({ numbers, revision: { revision = 0 }, base }: ComparisonProps) {
   const organization = useOrganization();
   const name = useDeploymentName();
-  const { revision = 0 } = asked;
-  const { data, error } = useQuery(comparisonOf(organization, name, { revision, base }));
+  const { data, error } = useQuery({
+    ...comparisonOf(organization, name, { revision, base }),
+    enabled: revision !== base,
+  });
+  if (numbers.length < 2) {
+    return null;
+  }
   return (
     <>
-      {revision !== base && <h2>{`What revision ${revision} changed since ${base}`}</h2>}
-      {numbers.length > 1 && (
-        <div className="filters">
-          <Base value={base} numbers={numbers} />
-        </div>
-      )}
+      <header className="compared">
+        <h2>{`What r${revision} changed`}</h2>
+        <Base value={base} of={revision} numbers={numbers} />
+      </header>
       {error && <Notice kind="error">{messageOf(error)}</Notice>}
-      {data === undefined
-        ? error === null && <Loading />
-        : revision !== base && <Changes found={data} />}
-      <h2>The log of its roll-out</h2>
-      <RolloutLog of={asked} />
+      {revision === base ? (
+        <p className="secondary">Choose a revision to compare it with.</p>
+      ) : data === undefined ? (
+        error === null && <Loading />
+      ) : (
+        <Changes found={data} />
+      )}
     </>
   );
 }
 
 interface BaseProps {
   readonly value: number;
+  /** The revision that is compared with it. */
+  readonly of: number;
   readonly numbers: readonly number[];
 }
 
-function Base({ value, numbers }: BaseProps) {
+function Base({ value, of: revision, numbers }: BaseProps) {
   const navigate = useNavigate();
   return (
     <Field label="Compared with">
@@ -70,7 +78,12 @@ function Base({ value, numbers }: BaseProps) {
           onChange={({ target }) =>
             void navigate({
               to: ".",
-              search: (now: object) => ({ ...now, ...readComparison({ base: target.value }) }),
+              search: (now: object) => ({
+                ...now,
+                // A link goes on to show this revision when a newer one is there.
+                open: String(revision),
+                ...readComparison({ base: target.value }),
+              }),
               replace: true,
               resetScroll: false,
             })
@@ -175,7 +188,7 @@ function sizesOf({ kind, sizeBytes = "0", baseSizeBytes = "0" }: FileChangeJson)
 }
 
 /** What the nodes and the workers of a revision wrote while it was rolled out. */
-function RolloutLog({ of: revision }: { readonly of: RevisionJson }) {
+export function RolloutLog({ of: revision }: { readonly of: RevisionJson }) {
   const organization = useOrganization();
   const name = useDeploymentName();
   const { data: lines, error } = useQuery(rolloutLogOf(organization, name, revision));

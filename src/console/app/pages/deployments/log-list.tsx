@@ -22,6 +22,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { Facts } from "../../ui/facts.tsx";
+import { isForRow } from "../../ui/is-for-row.ts";
 import type { LogRow } from "../../ui/log-rows.ts";
 import { Repeats } from "../../ui/repeats.tsx";
 import { exactText } from "../../ui/time.tsx";
@@ -321,10 +322,8 @@ function LineRow(props: RowProps) {
     <div
       className={[...classes, isUnfolded && "is-unfolded"].filter(Boolean).join(" ")}
       data-sequence={sequence}
-      onClick={({ target }) => {
-        const isLink = target instanceof Element && target.closest("a, button") !== null;
-        // The end of a selection is a click as well, and the text is to be copied.
-        if (!isLink && getSelection()?.isCollapsed !== false) {
+      onClick={(event) => {
+        if (isForRow(event)) {
           onToggle(sequence);
         }
       }}

@@ -20,7 +20,7 @@ import { bytes } from "../../ui/quantity.ts";
 import { Status } from "../../ui/status.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
-import { Comparison } from "./comparison.tsx";
+import { Comparison, RolloutLog } from "./comparison.tsx";
 import { DeploymentFrame } from "./frame.tsx";
 import { DeploymentState } from "./state.tsx";
 import "./file-diff.css";
@@ -47,7 +47,9 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
       <OpenableTable
         label="Revisions"
         items={revisions}
-        keyOf={({ revision = 0 }) => String(revision)}
+        keyOf={keyOf}
+        openAtFirst={revisions[0] && keyOf(revisions[0])}
+        ofOpenRow={["base"]}
         columns={[
           {
             name: "Revision",
@@ -129,12 +131,14 @@ function RevisionTable({ deployment }: { readonly deployment: DeploymentJson }) 
   );
 }
 
+const keyOf = ({ revision = 0 }: RevisionJson): string => String(revision);
+
 interface DetailsProps {
   readonly of: RevisionJson;
   readonly revisions: readonly RevisionJson[];
 }
 
-/** Where its code is from, what it changed, and how its roll-out went. */
+/** What it changed, where its code is from, and how its roll-out went. */
 function Details({ of: one, revisions }: DetailsProps) {
   const { revision = 0, digest = "", files = 0, sizeBytes, source, endpoints = [] } = one;
   const { createdAt, servedAt, secretsConfirmedBy } = one;
@@ -143,6 +147,7 @@ function Details({ of: one, revisions }: DetailsProps) {
   const { base = before } = route.useSearch();
   return (
     <>
+      <Comparison numbers={numbers} revision={one} base={base} />
       <Facts
         entries={{
           ...(source?.commit && {
@@ -150,7 +155,7 @@ function Details({ of: one, revisions }: DetailsProps) {
           }),
           Artifact: (
             <>
-              {counted(files, "file")}, {bytes(Number(sizeBytes ?? 0))},{" "}
+              {source && `${counted(files, "file")}, ${bytes(Number(sizeBytes ?? 0))}, `}
               <CopyChip text={digest} shown={digest.slice(0, 12)} what="the digest" />
             </>
           ),
@@ -160,7 +165,8 @@ function Details({ of: one, revisions }: DetailsProps) {
           ...(secretsConfirmedBy && { "Secrets confirmed": `by ${secretsConfirmedBy}` }),
         }}
       />
-      <Comparison numbers={numbers} revision={one} base={base} />
+      <h2>The log of its roll-out</h2>
+      <RolloutLog of={one} />
     </>
   );
 }

@@ -17,13 +17,13 @@ export interface SettingField {
   readonly kind: "number" | "text" | "pairs" | "choice" | "network";
   /** The unit of a number, which is written with it. */
   readonly unit?: "MiB";
-  /** What stands in the field while it is empty, which is for zero. Default: zero is written. */
-  readonly emptyMeans?: string;
-  /** What an empty field means if the code does not set it. Default: the code cannot set it. */
-  readonly uncoded?: string;
-  /** What an empty field means if another GPU setting of the deployment overrides the code. */
+  /** What holds where neither a person nor the code sets it, in words; see `defaultOf`. */
+  readonly standard: string;
+  /** An empty field has the default, which the code may set, and is written as zero. Default: it has a value. */
+  readonly mayBeEmpty?: boolean;
+  /** The default if another GPU setting of the deployment overrides the code. */
   readonly besideGpus?: string;
-  /** An example of a value, which an empty field shows; of pairs, `NAME=value`. */
+  /** An example of pairs, `NAME=value`, which an empty row shows. */
   readonly example?: string;
   /** Of a number. */
   readonly min?: number;
@@ -127,17 +127,17 @@ function writePairs(text: string): Record<string, string> {
 
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
-function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0): SettingField {
-  const { name, label, emptyMeans } = field;
+function count(field: Omit<SettingField, "kind" | "read" | "write">): SettingField {
+  const { name, label, mayBeEmpty } = field;
   return {
     ...field,
     kind: "number",
     read: (settings) => {
-      const value = settings[name] ?? initial;
-      return value === 0 && emptyMeans !== undefined ? "" : String(value);
+      const value = settings[name] ?? 0;
+      return value === 0 && mayBeEmpty ? "" : String(value);
     },
     write: (text) => {
-      if (text.trim() === "" && emptyMeans !== undefined) {
+      if (text.trim() === "" && mayBeEmpty) {
         return { [name]: 0 };
       }
       if (text.trim() === "" || !Number.isFinite(Number(text))) {
@@ -150,18 +150,16 @@ function count(field: Omit<SettingField, "kind" | "read" | "write">, initial = 0
 
 /** A size, which is written with its unit. */
 function size(field: Omit<SettingField, "kind" | "unit" | "read" | "write">): SettingField {
-  const { name, emptyMeans } = field;
+  const { name, mayBeEmpty } = field;
   return {
     ...field,
     kind: "text",
     unit: "MiB",
     read: (settings) => {
       const value = settings[name] ?? 0;
-      return value === 0 && emptyMeans !== undefined ? "" : `${value} MiB`;
+      return value === 0 && mayBeEmpty ? "" : `${value} MiB`;
     },
-    write: (text) => ({
-      [name]: text.trim() === "" && emptyMeans !== undefined ? 0 : readMib(text),
-    }),
+    write: (text) => ({ [name]: text.trim() === "" && mayBeEmpty ? 0 : readMib(text) }),
   };
 }
 
@@ -171,10 +169,10 @@ function time(field: Omit<SettingField, "kind" | "read" | "write">): SettingFiel
     kind: "text",
     read: (settings) => {
       const text = shortDuration(settings[field.name] as string | undefined);
-      return text === "0" && field.emptyMeans !== undefined ? "" : text;
+      return text === "0" && field.mayBeEmpty ? "" : text;
     },
     write: (text) => ({
-      [field.name]: readDuration(text.trim() === "" && field.emptyMeans !== undefined ? "0" : text),
+      [field.name]: readDuration(text.trim() === "" && field.mayBeEmpty ? "0" : text),
     }),
   };
 }
@@ -186,15 +184,13 @@ export const ACCESS = {
   allow: "NETWORK_ACCESS_ALLOW",
 } as const satisfies Record<string, NetworkAccessJson>;
 
-/** What an empty field means where the service says it, before the value that it says. */
-const FROM_CODE = "From code";
-
 export const SETTING_FIELDS: readonly SettingField[] = [
   count({
     name: "minWorkers",
     path: "min_workers",
     label: "Minimum workers",
     hint: "0 lets it scale to zero: the next call waits for a cold start.",
+    standard: "1",
     group: "Scale",
     min: 0,
     replacesWorkers: false,
@@ -204,6 +200,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "max_workers",
     label: "Maximum workers",
     hint: "The limit is for all nodes together.",
+    standard: "2",
     group: "Scale",
     min: 1,
     replacesWorkers: false,
@@ -213,7 +210,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "queue_time",
     label: "Queue time",
     hint: "More workers start when a task waits longer.",
-    example: "1 s",
+    standard: "1 s",
     group: "Scale",
     replacesWorkers: false,
   }),
@@ -222,6 +219,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "memory_mib",
     label: "Memory",
     hint: "A worker that uses more is ended.",
+    standard: "512 MiB",
     group: "Each worker",
     replacesWorkers: true,
   }),
@@ -230,6 +228,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "cpu",
     label: "Processors",
     hint: "0.5 is half of a processor.",
+    standard: "1",
     group: "Each worker",
     min: 0.1,
     step: 0.1,
@@ -240,8 +239,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "processes",
     label: "Processes",
     hint: "How many a worker may start besides its own.",
-    emptyMeans: FROM_CODE,
-    uncoded: `${FROM_CODE}: none`,
+    standard: "none",
+    mayBeEmpty: true,
     group: "Each worker",
     min: 0,
     replacesWorkers: true,
@@ -251,9 +250,9 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "gpus",
     label: "GPUs",
     hint: "0.5 is half of a GPU, with that part of its memory.",
-    emptyMeans: FROM_CODE,
-    uncoded: `${FROM_CODE}: none`,
-    besideGpus: "As its memory says",
+    standard: "none",
+    mayBeEmpty: true,
+    besideGpus: "as its memory says",
     group: "Each worker",
     min: 0,
     step: 0.01,
@@ -263,9 +262,9 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "gpuMemoryMib",
     path: "gpu_memory_mib",
     label: "Memory of a GPU",
-    emptyMeans: FROM_CODE,
-    uncoded: "The whole GPU",
-    besideGpus: "The whole GPU",
+    standard: "the whole GPU",
+    mayBeEmpty: true,
+    besideGpus: "the whole GPU",
     hint: "Others share the rest, and a worker that uses more is ended.",
     group: "Each worker",
     replacesWorkers: true,
@@ -275,9 +274,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "ready_timeout",
     label: "Time to load",
     hint: "A worker that takes longer to load is ended.",
-    example: "15 min",
-    emptyMeans: FROM_CODE,
-    uncoded: "Platform's default",
+    standard: "that of the platform",
+    mayBeEmpty: true,
     group: "Each worker",
     replacesWorkers: true,
   }),
@@ -286,6 +284,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "place",
     label: "Workers run on",
     hint: "",
+    standard: "all machines",
     group: "Where it runs",
     kind: "choice",
     choices: [
@@ -302,6 +301,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "requires",
     label: "Labels of its machines",
     hint: "The value * stands for all values.",
+    standard: "none",
     example: "gpu=h200",
     group: "Where it runs",
     kind: "pairs",
@@ -313,7 +313,8 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     name: "network",
     path: "network",
     label: "Network",
-    hint: "Workers reach these addresses, and no others.",
+    hint: "",
+    standard: "the internet",
     group: "Where it runs",
     kind: "network",
     replacesWorkers: true,
@@ -337,6 +338,7 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "env",
     label: "Variables",
     hint: "Everybody who sees this page reads them: for a key or a password, set a secret. Lines of NAME=value can be pasted.",
+    standard: "none",
     example: "MODEL=small",
     group: "Environment",
     kind: "pairs",
@@ -349,31 +351,33 @@ export const SETTING_FIELDS: readonly SettingField[] = [
     path: "retention",
     label: "Results are kept for",
     hint: "The time begins at the end of a task.",
-    example: "7 d",
-    emptyMeans: FROM_CODE,
-    uncoded: "As each task says",
+    standard: "as each task says",
+    mayBeEmpty: true,
     group: "Results",
     replacesWorkers: false,
   }),
 ];
 
 /**
- * What an empty field stands for, and how a value is written. `code` is what the code says, undefined
- * while that is not known; `texts` are those of all fields.
+ * The default of a setting in words, such as `512 MiB` or `15 min, from the code`. `code` is what the
+ * code says, undefined while that is not known; `texts` are those of all fields.
  */
-export function emptyTextOf(
-  { emptyMeans, uncoded, besideGpus, example, read }: SettingField,
+export function defaultOf(
+  { standard, mayBeEmpty, besideGpus, read }: SettingField,
   code: DeploymentSettingsJson | undefined,
   { gpus, gpuMemoryMib }: SettingTexts,
 ): string {
   if (besideGpus !== undefined && (gpus || gpuMemoryMib)) {
     return besideGpus;
   }
-  if (uncoded !== undefined && code !== undefined) {
-    const said = read(code);
-    return said === "" ? uncoded : `${FROM_CODE}: ${said}`;
+  if (!mayBeEmpty) {
+    return standard;
   }
-  return [emptyMeans, example].filter(Boolean).join(", or ");
+  if (code === undefined) {
+    return "from the code";
+  }
+  const said = read(code);
+  return said === "" ? standard : `${said}, from the code`;
 }
 
 /** The texts of a form, by the names of the settings. */

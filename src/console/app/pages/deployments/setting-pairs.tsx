@@ -1,11 +1,12 @@
 /** A setting that is names with values: a row for each, and an empty one for the next. */
-import { type ClipboardEvent, Fragment, useId } from "react";
+import { type ClipboardEvent, Fragment, type ReactNode, useId } from "react";
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { type Pair, pairsOf, readPairs, type SettingField, textOfPairs } from "./setting-fields.ts";
 
 interface SettingPairsProps {
   readonly field: SettingField;
+  readonly hint: ReactNode;
   readonly text: string;
   readonly error: string | undefined;
   /** The id of the form that the fields belong to. */
@@ -15,7 +16,7 @@ interface SettingPairsProps {
 
 const EMPTY: Pair = ["", ""];
 
-export function SettingPairs({ field, text, error, form, onChange }: SettingPairsProps) {
+export function SettingPairs({ field, hint, text, error, form, onChange }: SettingPairsProps) {
   const id = useId();
   const pairs = pairsOf(text);
   const rows = [...pairs, EMPTY];
@@ -97,7 +98,7 @@ export function SettingPairs({ field, text, error, form, onChange }: SettingPair
         ))}
       </div>
       <p className="hint" id={`${id}-hint`}>
-        {field.hint}
+        {hint}
       </p>
       {error && (
         <p className="field-error" id={`${id}-error`}>

@@ -1,6 +1,6 @@
 /** The settings of a deployment, and their change. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Fragment, useState } from "react";
+import { Fragment, type ReactNode, useState } from "react";
 import type {
   DeploymentJson,
   DeploymentSettingsJson,
@@ -22,7 +22,7 @@ import { Secrets } from "./secrets.tsx";
 import {
   ACCESS,
   changedFields,
-  emptyTextOf,
+  defaultOf,
   SETTING_FIELDS,
   type SettingField,
   type SettingTexts,
@@ -144,7 +144,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
         <legend>{CALLERS}</legend>
         <Field
           label="Who may call it"
-          hint="Callers of a protected deployment need a token with access to it."
+          hint={hintOf("public", "Callers of a protected one need a token with access to it.")}
           error={violationOf(saving.error, "deployment.authorization")}
         >
           {(control) => (
@@ -171,7 +171,7 @@ function SettingsForm({ deployment }: { readonly deployment: DeploymentJson }) {
               <Setting
                 key={field.name}
                 field={field}
-                emptyText={emptyTextOf(field, code, texts)}
+                hint={hintOf(defaultOf(field, code, texts), field.hint)}
                 text={texts[field.name] ?? ""}
                 error={faults.get(field.name) ?? violationOf(saving.error, violated(field))}
                 onChange={(text) => {
@@ -238,6 +238,14 @@ function consequenceOf(changed: readonly SettingField[]): string {
         .join("; ")}.`;
 }
 
+/** Each field says its default in the first line of its hint. */
+const hintOf = (standard: string, hint: string): ReactNode => (
+  <>
+    <span className="setting-default">Default: {standard}</span>
+    {hint}
+  </>
+);
+
 /** What is wrong with the texts, by the names of their settings. */
 function faultsOf(changed: readonly SettingField[], typed: SettingTexts): Map<string, string> {
   const faults = new Map<string, string>();
@@ -262,11 +270,11 @@ const NETWORKS = [
 ] as const;
 
 /** A choice of three, and the list of hosts for the third. */
-function Network({ field, text, error, onChange }: SettingProps) {
+function Network({ field, hint, text, error, onChange }: SettingProps) {
   const chosen = text === ACCESS.open || text === ACCESS.none ? text : ACCESS.allow;
   return (
     <>
-      <Field label={field.label}>
+      <Field label={field.label} hint={hint}>
         {(control) => (
           <select
             {...control}
@@ -283,7 +291,7 @@ function Network({ field, text, error, onChange }: SettingProps) {
         )}
       </Field>
       {chosen === ACCESS.allow && (
-        <Field label="Hosts" hint={field.hint} error={error}>
+        <Field label="Hosts" hint="Workers reach these addresses, and no others." error={error}>
           {(control) => (
             <textarea
               {...control}
@@ -304,22 +312,24 @@ function Network({ field, text, error, onChange }: SettingProps) {
 
 interface SettingProps {
   readonly field: SettingField;
+  /** Its default and its own hint. */
+  readonly hint: ReactNode;
   readonly text: string;
   readonly error: string | undefined;
   onChange(text: string): void;
 }
 
-function Setting({ emptyText, ...props }: SettingProps & { readonly emptyText: string }) {
-  const { field, text, error, onChange } = props;
+function Setting(props: SettingProps) {
+  const { field, hint, text, error, onChange } = props;
   if (field.kind === "network") {
     return <Network {...props} />;
   }
   if (field.kind === "pairs") {
     return <SettingPairs {...props} form={FORM} />;
   }
-  const { label, hint, kind, choices = [], min, step } = field;
+  const { label, kind, mayBeEmpty, choices = [], min, step } = field;
   return (
-    <Field label={label} hint={hint === "" ? undefined : hint} error={error}>
+    <Field label={label} hint={hint} error={error}>
       {(control) =>
         kind === "choice" ? (
           <select
@@ -339,7 +349,7 @@ function Setting({ emptyText, ...props }: SettingProps & { readonly emptyText: s
             {...control}
             form={FORM}
             {...(kind === "number" && { type: "number", min, step: step ?? 1 })}
-            placeholder={emptyText}
+            placeholder={mayBeEmpty ? "Default" : undefined}
             value={text}
             onChange={({ target }) => onChange(target.value)}
           />

@@ -14,7 +14,8 @@ import { Button, ShowMore } from "../../ui/button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Notice } from "../../ui/notice.tsx";
-import { Time } from "../../ui/time.tsx";
+import { momentText, Time } from "../../ui/time.tsx";
+import { dayText, secondText } from "../../ui/time-range.ts";
 import { useToast } from "../../ui/toasts.tsx";
 import { placeText } from "./place-text.ts";
 
@@ -25,7 +26,6 @@ export function Sessions() {
   const all = list.data.pages
     .flatMap((page) => page.sessions ?? [])
     .sort((one, other) => lastUseMs(other) - lastUseMs(one));
-  const here = all.find(({ current }) => current)?.address;
   const ending = useMutation({
     mutationFn: () => auth.endOtherSessions({}),
     onSuccess: async ({ endedSessions = 0 }) => {
@@ -52,19 +52,18 @@ export function Sessions() {
         items={all}
         keyOf={({ sessionId = "" }) => sessionId}
         columns={[
-          { name: "Browser or program", cell: (session) => <Client session={session} /> },
-          { name: "Last used", cell: lastUse },
           {
-            name: "From",
-            cell: ({ address, current = false }) => (
+            ...{ name: "Browser or program", grows: true },
+            cell: ({ client, current = false, address }) => (
               <>
-                {placeOf(address)}
-                {!current && address && address === here && (
-                  <span className="secondary">where you are now</span>
-                )}
+                {client || UNKNOWN_PROGRAM}{" "}
+                {current && <span className="badge accent">This session</span>}
+                <span className="secondary">{placeOf(address)}</span>
               </>
             ),
           },
+          { name: "Signed in", cell: (session) => <SignedIn session={session} /> },
+          { name: "Last used", cell: lastUse },
         ]}
         actions={(session) => !session.current && <EndSession session={session} />}
       />
@@ -78,25 +77,28 @@ const UNKNOWN_PROGRAM = "Unknown program";
 const placeOf = (address: string | undefined): string =>
   address ? placeText(address, location.hostname) : "unknown address";
 
-function Client({ session }: { readonly session: SessionJson }) {
-  const { client, current = false, createdAt, expiresAt } = session;
+/** By the clock: this tells sessions of equal browsers apart. */
+function SignedIn({ session: { createdAt, expiresAt } }: { readonly session: SessionJson }) {
   return (
     <>
-      {client || UNKNOWN_PROGRAM} {current && <span className="badge accent">This session</span>}
-      <span className="secondary">
-        {createdAt !== undefined && (
-          <>
-            signed in <Time at={createdAt} />
-          </>
-        )}
-        {expiresAt !== undefined && (
-          <>
-            , ends <Time at={expiresAt} />
-          </>
-        )}
-      </span>
+      {createdAt !== undefined && (
+        <time dateTime={createdAt} title={momentText(Date.parse(createdAt))}>
+          {clockOf(createdAt)}
+        </time>
+      )}
+      {expiresAt !== undefined && (
+        <span className="secondary">
+          ends <Time at={expiresAt} />
+        </span>
+      )}
     </>
   );
+}
+
+/** Such as `Nov 29, 14:03:22`: sessions last for days. */
+function clockOf(at: string): string {
+  const ms = Date.parse(at);
+  return `${dayText(ms)}, ${secondText(ms)}`;
 }
 
 /** When a session was last used; that of the page is in use. */
@@ -113,7 +115,7 @@ function lastUse({ current = false, lastUsedAt }: SessionJson): ReactNode {
 function EndSession({ session }: { readonly session: SessionJson }) {
   const queryClient = useQueryClient();
   const toast = useToast();
-  const { sessionId = "", client, address } = session;
+  const { sessionId = "", client, createdAt = "" } = session;
   const name = client || UNKNOWN_PROGRAM;
   const ending = useMutation({
     mutationFn: () => auth.endSession({ sessionId }),
@@ -127,7 +129,7 @@ function EndSession({ session }: { readonly session: SessionJson }) {
   return (
     <Button
       kind="quiet"
-      aria-label={`Sign out ${name}, ${placeOf(address)}`}
+      aria-label={`Sign out ${name}, signed in ${clockOf(createdAt)}`}
       isBusy={ending.isPending}
       onClick={() => ending.mutate()}
     >

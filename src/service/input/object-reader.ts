@@ -84,14 +84,20 @@ const SEPARATE = new Set([
 /** A reference that may be to arguments, by which the check of one is part of the check of another. */
 const REFERS_TO_ARGUMENTS = /"\$(?:ref|dynamicRef|recursiveRef)":"(?!#\/(?:\$defs|definitions)\/)/;
 
+/** Arguments that the scan checks, and the check of the others. */
+interface SeparateArguments {
+  readonly shapes: ReadonlyMap<string, JsonShape>;
+  readonly check: SchemaCheck;
+  /** The check of those that a scan may check, and has not found to fit. */
+  readonly unfit: SchemaCheck;
+}
+
 /** Reads objects of arguments of one endpoint. */
 export class ObjectReader {
   readonly #endpoint: ReadEndpoint;
   readonly #checkTimeoutMs: number | undefined;
   #compiled: SchemaCheck | undefined;
-  #separate:
-    | { readonly shapes: ReadonlyMap<string, JsonShape>; readonly check: SchemaCheck }
-    | undefined;
+  #separate: SeparateArguments | undefined;
 
   /** `checkTimeoutMs` as in `createSchemaCheck`. */
   constructor(endpoint: ReadEndpoint, checkTimeoutMs?: number) {
@@ -302,13 +308,25 @@ export class ObjectReader {
     for (const { name, start, end, isFit } of members) {
       values[name] = isFit ? null : (parsed(textBetween(data, start, end)) ?? null);
     }
-    return separate !== undefined && rest.length < members.length
-      ? separate.check(values)
-      : this.compile()(values, isLarge ? textBetween(data, 0, data.length) : undefined);
+    if (separate === undefined || rest.length === members.length) {
+      return this.compile()(values, isLarge ? textBetween(data, 0, data.length) : undefined);
+    }
+    const others = separate.check(values);
+    const unfit = rest.filter(({ name }) => separate.shapes.has(name));
+    if (unfit.length === 0) {
+      return others;
+    }
+    const faults = separate.unfit(
+      Object.fromEntries(unfit.map(({ name }) => [name, values[name]])),
+    );
+    return {
+      count: others.count + faults.count,
+      violations: [...others.violations, ...faults.violations],
+    };
   }
 
   /** The arguments that a scan can check, and the check of the others; undefined where there are none. */
-  #separately() {
+  #separately(): SeparateArguments | undefined {
     if (this.#separate === undefined) {
       const { check: schema = this.#endpoint.input, name, json, files } = this.#endpoint;
       const properties = Object.entries((schema.properties ?? {}) as JsonSchema);
@@ -322,13 +340,24 @@ export class ObjectReader {
           shapes.set(argument, shape);
         }
       }
+      const described = (input: JsonSchema) =>
+        createSchemaCheck({ name, json, files, input }, this.#checkTimeoutMs);
       const others = properties.map(([argument, property]) => [
         argument,
         shapes.has(argument) ? true : property,
       ]);
-      const input = { ...schema, properties: Object.fromEntries(others) };
-      const described = { name, json, files, input };
-      this.#separate = { shapes, check: createSchemaCheck(described, this.#checkTimeoutMs) };
+      const ofShapes = properties.filter(([argument]) => shapes.has(argument));
+      const alone = { ...schema, required: [], additionalProperties: true };
+      let unfit: SchemaCheck | undefined;
+      this.#separate = {
+        shapes,
+        check: described({ ...schema, properties: Object.fromEntries(others) }),
+        // Most callers send what fits.
+        unfit: (given, text) => {
+          unfit ??= described({ ...alone, properties: Object.fromEntries(ofShapes) });
+          return unfit(given, text);
+        },
+      };
     }
     return this.#separate.shapes.size === 0 ? undefined : this.#separate;
   }

@@ -85,3 +85,46 @@ describe.each([
     );
   });
 });
+
+describe("beside a large argument that fits, an argument", () => {
+  const reader = new ArgumentsReader(
+    endpoint({
+      name: "run",
+      input: {
+        type: "object",
+        properties: {
+          values: { type: "array", items: { type: "number" } },
+          times: { type: "integer" },
+          row: { $ref: "#/$defs/row" },
+          mode: { enum: ["a", "b"] },
+        },
+        required: ["values"],
+        additionalProperties: false,
+        $defs: { row: { type: "object", properties: { id: { type: "integer" } } } },
+      },
+    }),
+  );
+  const read = (more: string) => {
+    const values = JSON.stringify(Array(40_000).fill(0.5));
+    const data = Buffer.from(`{"values":${values},${more}}`);
+    return reader.read({ case: "body", value: { contentType: "application/json", data } }, KEEPER);
+  };
+
+  it.each([
+    ["times", '"times":"x"', "must be integer"],
+    ["row.id", '"row":{"id":"x"},"mode":"a"', "must be integer"],
+    ["mode", '"mode":"c","times":1', 'must be one of "a", "b"'],
+    ["rows", '"rows":[]', "is not an argument of this endpoint"],
+  ])("that is wrong is refused: %s", (field, more, description) => {
+    expect(() => read(more)).toThrow(
+      expect.objectContaining({
+        reason: "ARGUMENTS_INVALID",
+        violations: [{ field, description }],
+      }),
+    );
+  });
+
+  it("that is right and does not look so is taken", () => {
+    expect(read('"times":1.0,"row":{"id":1e3}')).toMatchObject({ files: [] });
+  });
+});

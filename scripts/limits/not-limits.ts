@@ -19,6 +19,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     "src/artifacts/index-file.ts REMOTE_FORMAT",
     "src/artifacts/model-index.ts MODEL_FORMAT",
     "src/artifacts/tar.ts BLOCK",
+    "src/collections/number-array.ts MAX_INTEGER",
     "src/auth/signed-text.ts HEAD_BYTES",
     "src/auth/signed-text.ts ID_BYTES",
     "src/auth/signed-text.ts SIGNED_BYTES",

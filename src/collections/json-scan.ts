@@ -11,6 +11,8 @@
  */
 
 import { textBetween } from "./bytes.ts";
+import { type JsonShape, KIND, type MemberShapes } from "./json-kinds.ts";
+import { type NumberArray, readNumberArray } from "./number-array.ts";
 
 /**
  * JSON in JSON: deeper than anybody writes, and shallow enough for every recursive reader of a
@@ -23,52 +25,6 @@ const LONG_STRING_BYTES = 64;
 
 /** Digits of an integer that is exact in every language. */
 const MAX_SAFE_DIGITS = 15;
-
-/** What a value is, as bits: a shape may allow several kinds. */
-export const KIND = {
-  /** An integer of up to 15 digits. */
-  integer: 1,
-  /** An integer of more digits. */
-  wide: 2,
-  /** A number with a fraction or an exponent. */
-  fraction: 4,
-  string: 8,
-  boolean: 16,
-  null: 32,
-  array: 64,
-  object: 128,
-  /** `NaN`, `Infinity` or `-Infinity`, which only Python writes and reads. */
-  constant: 256,
-} as const;
-
-/** What a value may be. What is not said is not checked. */
-export interface JsonShape {
-  /** Bits of `KIND`. */
-  readonly kinds: number;
-  /** Of an array. */
-  readonly items?: JsonShape;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  /** Of an object. */
-  readonly members?: MemberShapes;
-}
-
-/** What an object may have. */
-interface MemberShapes {
-  /** At most `MAX_NAMED_MEMBERS`. */
-  readonly named: readonly {
-    /** The name as JSON has it, in its quotes. */
-    readonly quoted: Uint8Array;
-    readonly shape: JsonShape;
-  }[];
-  /** Those that have to be there, as bits by their index. */
-  readonly required: number;
-  /** All others; undefined where there may be none. */
-  readonly others: JsonShape | undefined;
-}
-
-/** Members that one number has a bit for each of. */
-export const MAX_NAMED_MEMBERS = 30;
 
 /** Where a value stands, and what it is made of. */
 interface Scanned {
@@ -88,6 +44,8 @@ interface Scanned {
 
 export interface ScannedMember extends Scanned {
   readonly name: string;
+  /** Its doubles, where they were asked for and it is such an array. */
+  readonly array?: NumberArray;
 }
 
 export interface ScannedJson extends Scanned {
@@ -106,6 +64,8 @@ interface JsonScanOptions {
   readonly shapes?: ReadonlyMap<string, JsonShape> | undefined;
   /** What the value itself is to be. */
   readonly shape?: JsonShape | undefined;
+  /** The members of the object that are read as arrays of numbers where they can be; they may be anything. */
+  readonly arrays?: ReadonlySet<string> | undefined;
 }
 
 /** Why a text cannot be read, as an end of "the body …". */
@@ -172,7 +132,12 @@ export class JsonScan {
     this.#isStrict = isStrict;
   }
 
-  whole({ elements: withElements = false, shapes, shape }: JsonScanOptions = {}): ScannedJson {
+  whole({
+    elements: withElements = false,
+    shapes,
+    shape,
+    arrays,
+  }: JsonScanOptions = {}): ScannedJson {
     this.#space();
     const byte = this.#text[this.#at];
     const start = this.#at;
@@ -185,9 +150,14 @@ export class JsonScan {
       this.values++;
       this.#objects++;
       if (isObject) {
-        this.#object(1, undefined, (name) =>
-          members.push({ ...this.#measured(1, shapes?.get(name)), name }),
-        );
+        this.#object(1, undefined, (name) => {
+          const array = arrays?.has(name) ? readNumberArray(this.#text, this.#at) : undefined;
+          members.push(
+            array === undefined
+              ? { ...this.#measured(1, shapes?.get(name)), name }
+              : { ...this.#passed(array), name, array },
+          );
+        });
       } else {
         this.#elements((element) => elements.push(element));
       }
@@ -235,6 +205,16 @@ export class JsonScan {
         return;
       }
     }
+  }
+
+  /** Goes behind an array that was read. */
+  #passed({ end, numbers }: NumberArray): Scanned {
+    const start = this.#at;
+    this.#at = end;
+    this.values += numbers.length;
+    this.#objects++;
+    const known = { isFit: true, inexact: undefined, hasConstants: false };
+    return { start, end, objects: 1, values: numbers.length, ...known };
   }
 
   /** A value with what it is made of. */

@@ -88,6 +88,11 @@ export interface EndpointManifest extends PlacementManifest {
    * Default: as JavaScript does, whose numbers are doubles.
    */
   readonly json?: "python";
+  /**
+   * Arguments that the worker takes as arrays of numbers, by name: a large one that came as JSON
+   * is sent as doubles (`src/service/input/number-array-file.ts`). They may be anything else as well (apis only).
+   */
+  readonly arrays?: readonly string[];
   /** Size limit of a JSON body of a call. Default: the node's, 4 MiB; the node has an upper limit. */
   readonly maxJsonBytes?: number;
   /** The arguments that are files, by name. */

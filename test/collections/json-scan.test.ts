@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { faultOfJson, MAX_JSON_VALUES } from "../../src/collections/json-bounds.ts";
-import {
-  JsonFault,
-  type JsonShape,
-  KIND,
-  MAX_JSON_DEPTH,
-  scanJson,
-} from "../../src/collections/json-scan.ts";
+import { type JsonShape, KIND } from "../../src/collections/json-kinds.ts";
+import { JsonFault, MAX_JSON_DEPTH, scanJson } from "../../src/collections/json-scan.ts";
 
 const scan = (text: string) => faultOfJson(Buffer.from(text));
 

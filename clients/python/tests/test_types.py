@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from pydantic import BeforeValidator
 
 numpy = pytest.importorskip("numpy")
 pandas = pytest.importorskip("pandas")
@@ -15,7 +18,12 @@ Image = pytest.importorskip("PIL.Image")
 from numpy.typing import NDArray  # noqa: E402
 
 from tessera import File, FileType, api, service  # noqa: E402
-from tessera.sdk.executable import CallError, ServiceError  # noqa: E402
+from tessera.sdk.executable import (  # noqa: E402
+    CallError,
+    IncomingCall,
+    IncomingFile,
+    ServiceError,
+)
 from tessera.sdk.hosted import HostedClass  # noqa: E402
 from tessera.sdk.services import definition_of  # noqa: E402
 from tessera.testing import call_sync  # noqa: E402
@@ -40,6 +48,19 @@ class Types:
     @api
     def double(self, array: numpy.ndarray) -> numpy.ndarray:
         return array * 2
+
+    @api
+    def negate(self, array: numpy.ndarray) -> numpy.ndarray:
+        array *= -1
+        return array
+
+    @api
+    def first(self, array: Annotated[numpy.ndarray, BeforeValidator(lambda sent: sent[:1])]) -> int:
+        return len(array)
+
+    @api
+    def whole(self, array: NDArray[numpy.int64]) -> str:
+        return str(array.dtype)
 
     @api
     def single(self, array: NDArray[numpy.float32]) -> str:
@@ -111,6 +132,60 @@ def test_arrays_are_nested_lists() -> None:
     assert call_sync(Types.single, array=[1, 2]) == "float32"
     with pytest.raises(CallError, match="array: Value error"):
         call_sync(Types.double, array=[[1], [2, 3]])
+
+
+DOUBLES = "application/vnd.tessera.doubles;shape="
+
+
+def answer(name: str, array: Any, *files: tuple[str, bytes]) -> Any:
+    """What an endpoint answers to a call as the node sends it."""
+    hosted = HostedClass(definition_of(Types))  # type: ignore[arg-type]
+    endpoint: Any = hosted.endpoints[name]
+    endpoint.bind(Types())
+    call = IncomingCall(
+        endpoint=name,
+        arguments=json.dumps({"array": array}),
+        files=[IncomingFile(kind, None, len(data), data=data) for kind, data in files],
+        folder=Path("unused"),
+        task_id="t",
+        attempt=1,
+        deadline_seconds=0,
+        outlet=None,  # type: ignore[arg-type]
+    )
+    return json.loads(endpoint.execute(call).json)
+
+
+def test_large_arrays_come_as_doubles() -> None:
+    assert manifest("double")["arrays"] == ["array"]
+    data = numpy.array([0.5, 1.5, 2.5, 1e-300]).tobytes()
+    assert answer("double", {"$array": 0}, (DOUBLES + "4", data)) == [1, 3, 5, 2e-300]
+    rows = answer("negate", {"$array": 1}, (NPY, b""), (DOUBLES + "2,2", data))
+    assert rows == [[-0.5, -1.5], [-2.5, -1e-300]]
+    assert answer("single", {"$array": 0}, (DOUBLES + "4", data)) == "float32"
+
+
+def test_arrays_that_doubles_do_not_make_come_as_json() -> None:
+    assert "arrays" not in manifest("whole")
+    assert "arrays" not in manifest("first")
+    assert "arrays" not in manifest("halve")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind", "data"),
+    [
+        ({"$array": 1}, DOUBLES + "1", bytes(8)),
+        ({"$array": -1}, DOUBLES + "1", bytes(8)),
+        ({"$array": True}, DOUBLES + "1", bytes(8)),
+        ({"$array": 0, "more": 1}, DOUBLES + "1", bytes(8)),
+        ({"$array": 0}, NPY, bytes(8)),
+        ({"$array": 0}, DOUBLES + "x", bytes(8)),
+        ({"$array": 0}, DOUBLES + "2", bytes(8)),
+        ({"$array": 0}, DOUBLES + "1", bytes(7)),
+    ],
+)
+def test_what_is_no_array_is_refused(sent: Any, kind: str, data: bytes) -> None:
+    with pytest.raises(CallError, match="array: Value error"):
+        answer("double", sent, (kind, data))
 
 
 def test_numbers_that_json_does_not_have_are_no_result() -> None:

@@ -203,6 +203,7 @@ function isEndpoint(endpoint: unknown): endpoint is EndpointManifest {
       isWithin(endpoint.abortGraceMs, 1, MAX_ABORT_GRACE_MS)) &&
     (endpoint.idempotent === undefined || endpoint.idempotent === true) &&
     (endpoint.json === undefined || endpoint.json === "python") &&
+    (endpoint.arrays === undefined || areArguments(endpoint.arrays, endpoint.input)) &&
     (endpoint.route === undefined || isRoute(endpoint.route)) &&
     (endpoint.rootArgument === undefined || isArgument(endpoint.rootArgument, endpoint.input)) &&
     [
@@ -254,6 +255,10 @@ function isRate(rate: unknown): boolean {
 
 function isWithin(value: unknown, min: number, max: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+function areArguments(names: unknown, input: unknown): boolean {
+  return Array.isArray(names) && names.every((name) => isArgument(name, input));
 }
 
 function isArgument(name: unknown, input: unknown): boolean {

@@ -134,10 +134,10 @@ export class ArgumentsReader {
     }: { readonly isNamed: boolean; readonly threads: ReaderThreads | undefined },
   ): Payload | Promise<Payload> {
     return threads === undefined || data.length <= MAX_JSON_BYTES_IN_PLACE
-      ? kept(this.#objects.read(data, isNamed), keeper)
+      ? withArrays(this.#objects.read(data, isNamed), keeper)
       : threads
           .read(this.#endpoint, data, isNamed)
-          .then((read) => kept(this.#endpoint.kind === "api" ? read : inText(read), keeper));
+          .then((read) => withArrays(this.#endpoint.kind === "api" ? read : inText(read), keeper));
   }
 
   /** A body that is the value of one argument. */
@@ -216,6 +216,20 @@ function inText(read: ReadPayload): ReadPayload {
 
 /** Bytes that are looked at for the beginning of JSON. */
 const MAX_BEGINNING_BYTES = 64;
+
+/** The payload, once its large files are kept: arrays are none, and stay in memory as JSON does. */
+function withArrays(
+  { arrays = [], ...payload }: ReadPayload,
+  keeper: FileKeeper,
+): Payload | Promise<Payload> {
+  const done = kept(payload, keeper);
+  if (arrays.length === 0) {
+    return done;
+  }
+  return "files" in done
+    ? { ...done, files: [...done.files, ...arrays] }
+    : done.then((taken) => ({ ...taken, files: [...taken.files, ...arrays] }));
+}
 
 /** The payload, once its large files are kept. */
 function kept(payload: Payload, keeper: FileKeeper): Payload | Promise<Payload> {

@@ -3,7 +3,7 @@
  * texts, arrays and objects of them, nested or not, and what may be anything. Such an argument is
  * not parsed to be checked: parsing and checking take four times as long as the scan.
  */
-import { type JsonShape, KIND, MAX_NAMED_MEMBERS } from "../../collections/json-scan.ts";
+import { type JsonShape, KIND, MAX_NAMED_MEMBERS } from "../../collections/json-kinds.ts";
 import type { JsonSchema } from "../../protocol/manifest.ts";
 
 const NUMBER = KIND.integer | KIND.wide | KIND.fraction | KIND.constant;
@@ -152,6 +152,11 @@ function safeIntegers(type: unknown, bounds: JsonSchema): number | undefined {
     Object.keys(rest).length === 0
     ? KIND.integer
     : undefined;
+}
+
+/** Whether a value of a shape may be anything. */
+export function takesAnything({ kinds, ...said }: JsonShape): boolean {
+  return kinds === ANYTHING.kinds && Object.keys(said).length === 0;
 }
 
 /** Whether values of a shape are counted as those that are parsed: objects whose members are told. */

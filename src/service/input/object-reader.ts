@@ -14,9 +14,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { textBetween } from "../../collections/bytes.ts";
 import { parseLenient } from "../../collections/exact-json.ts";
 import { faultOfJson, MAX_JSON_VALUES, tooMany } from "../../collections/json-bounds.ts";
+import type { JsonShape } from "../../collections/json-kinds.ts";
 import {
   JsonFault,
-  type JsonShape,
   type ScannedJson,
   type ScannedMember,
   scanJson,
@@ -28,8 +28,9 @@ import { refuseCharset } from "./charset.ts";
 import { fileFromDataUrl, fileViolation, type GivenFile } from "./file.ts";
 import { type FormTexts, fieldsOfForm } from "./form-fields.ts";
 import { type JsonFields, textOfFields } from "./json-fields.ts";
-import { countsObjects, shapeOf } from "./json-shape.ts";
+import { countsObjects, shapeOf, takesAnything } from "./json-shape.ts";
 import { isFormType, isJsonType, mediaTypeOf, typeTaken } from "./media-type.ts";
+import { arrayArguments, arrayFile, arrayText } from "./number-array-file.ts";
 import {
   createSchemaCheck,
   type Faults,
@@ -48,13 +49,15 @@ export const MAX_JSON_BYTES_IN_PLACE = 65_536;
 /** What a reader knows of its endpoint. */
 export type ReadEndpoint = Pick<
   EndpointManifest,
-  "name" | "input" | "check" | "json" | "files" | "rootArgument"
+  "name" | "kind" | "input" | "check" | "json" | "files" | "arrays" | "rootArgument"
 >;
 
 /** Arguments whose files are in memory. */
 export interface ReadPayload {
   readonly json: string;
   readonly files: readonly FileValue[];
+  /** Arguments as arrays of numbers, to be sent to the worker behind the files. */
+  readonly arrays?: readonly FileValue[];
   /** The body itself, where it is the JSON and was read on another thread; `json` is then empty. */
   readonly jsonBytes?: Uint8Array;
 }
@@ -64,6 +67,7 @@ interface ReadPart {
   /** Undefined for that of the body. */
   readonly text: string | undefined;
   readonly files: readonly FileValue[];
+  readonly arrays?: readonly FileValue[];
 }
 
 /** Arguments that are no files, and what is wrong with them. */
@@ -87,6 +91,8 @@ const REFERS_TO_ARGUMENTS = /"\$(?:ref|dynamicRef|recursiveRef)":"(?!#\/(?:\$def
 /** Arguments that the scan checks, and the check of the others. */
 interface SeparateArguments {
   readonly shapes: ReadonlyMap<string, JsonShape>;
+  /** Those that are read as arrays of numbers where they can be. */
+  readonly arrays: ReadonlySet<string>;
   readonly check: SchemaCheck;
   /** The check of those that a scan may check, and has not found to fit. */
   readonly unfit: SchemaCheck;
@@ -121,8 +127,8 @@ export class ObjectReader {
    * be the value of one argument. Throws BODY_MALFORMED or ARGUMENTS_INVALID.
    */
   read(data: Uint8Array, isNamed = false): ReadPayload {
-    const { text = textBetween(data, 0, data.length), files } = this.readPart(data, isNamed);
-    return { json: text, files };
+    const { text = textBetween(data, 0, data.length), ...files } = this.readPart(data, isNamed);
+    return { json: text, ...files };
   }
 
   /** The same; `text` is undefined where it is the body itself. */
@@ -161,18 +167,24 @@ export class ObjectReader {
     const values = members.filter((member) => !isFile(member));
     const files = members.filter(isFile);
     const faults = this.#check(data, values);
-    if (files.length === 0 && Object.keys(this.#endpoint.files).length === 0) {
+    const arrays = isRoot ? [] : values.flatMap(({ array }) => array ?? []);
+    const isWhole = arrays.length === 0 && Object.keys(this.#endpoint.files).length === 0;
+    if (isWhole) {
       this.#refuseFaults(faults);
       return isRoot
         ? { text: `{${JSON.stringify(root)}:${textBetween(data, 0, data.length)}}`, files: [] }
         : { text: undefined, files: [] };
     }
-    const fields: JsonFields = new Map(
-      values.map(({ name, start, end }) => [name, textBetween(data, start, end)]),
-    );
     const given = this.#filesIn(data, files);
+    let index = [...given.values()].flat().length;
+    const fields: JsonFields = new Map(
+      values.map(({ name, start, end, array }) => [
+        name,
+        array === undefined ? textBetween(data, start, end) : arrayText(index++),
+      ]),
+    );
     const { json: text, files: taken } = this.withFiles({ fields, faults }, given);
-    return { text, files: taken };
+    return { text, files: taken, ...(arrays.length > 0 && { arrays: arrays.map(arrayFile) }) };
   }
 
   /** Reads arguments whose numbers are doubles. Throws ARGUMENTS_INVALID. */
@@ -251,13 +263,15 @@ export class ObjectReader {
   }
 
   #scan(data: Uint8Array): ScannedJson {
-    const shapes = data.length > MAX_JSON_BYTES_IN_PLACE ? this.#separately()?.shapes : undefined;
+    const isLarge = data.length > MAX_JSON_BYTES_IN_PLACE;
+    const { shapes, arrays } = (isLarge ? this.#separately() : undefined) ?? {};
     const { rootArgument = "" } = this.#endpoint;
     try {
       return scanJson(data, {
         constants: this.#isPython,
         shapes,
         shape: shapes?.get(rootArgument),
+        arrays,
       });
     } catch (err) {
       throw err instanceof JsonFault ? problem("BODY_MALFORMED", `the body ${err.message}`) : err;
@@ -349,8 +363,12 @@ export class ObjectReader {
       const ofShapes = properties.filter(([argument]) => shapes.has(argument));
       const alone = { ...schema, required: [], additionalProperties: true };
       let unfit: SchemaCheck | undefined;
+      const arrays = arrayArguments(this.#endpoint).filter((argument) => {
+        const shape = shapes.get(argument);
+        return shape !== undefined && takesAnything(shape);
+      });
       this.#separate = {
-        shapes,
+        ...{ shapes, arrays: new Set(arrays) },
         check: described({ ...schema, properties: Object.fromEntries(others) }),
         // Most callers send what fits.
         unfit: (given, text) => {

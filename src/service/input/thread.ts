@@ -1,10 +1,11 @@
 /** A thread that reads large JSON, one body at a time: the thread's side of `threads.ts`. */
 import { parentPort } from "node:worker_threads";
+import { giveBack } from "../../collections/bytes.ts";
 import { type FieldViolation, Problem, type Reason } from "../../errors.ts";
 import type { FileValue } from "../../protocol/messages.ts";
 import type { FormTexts } from "./form-fields.ts";
 import { type Lifted, liftArguments } from "./lift.ts";
-import { type CheckedFields, ObjectReader } from "./object-reader.ts";
+import { type CheckedFields, ObjectReader, type ReadPayload } from "./object-reader.ts";
 import { rewritten } from "./rewrite.ts";
 
 /** Endpoints whose compiled schemas a thread keeps; the one that was used longest ago goes first. */
@@ -41,7 +42,7 @@ export type ReadingJob =
 
 /** What came of it. */
 export type ReadingOutcome =
-  | { readonly json: string; readonly files: readonly FileValue[] }
+  | ReadPayload
   /** Their JSON is the body itself, which goes back to where it came from. */
   | { readonly data: Uint8Array; readonly files: readonly FileValue[] }
   | { readonly checked: CheckedFields }
@@ -82,8 +83,12 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
       default: {
         const { data } = job;
         const reader = readerOf(job.endpoint);
-        const { text, files } = reader.readPart(data, job.isNamed);
-        return text === undefined ? { data, files } : { json: text, files };
+        const { text, ...read } = reader.readPart(data, job.isNamed);
+        if (text === undefined) {
+          return { data, files: read.files };
+        }
+        giveBack(data);
+        return { json: text, ...read };
       }
     }
   } catch (err) {
@@ -98,8 +103,10 @@ function outcomeOf(job: ReadingJob): ReadingOutcome {
 parentPort?.on("message", (job: ReadingJob) => {
   const outcome = outcomeOf(job);
   const files = "files" in outcome ? outcome.files : [];
+  const { arrays = [] } = "json" in outcome ? outcome : {};
   const bodies = "data" in outcome ? [outcome.data] : [];
-  const whole = [...bodies, ...files.map(({ data }) => data)].filter(({ buffer, byteLength }) => {
+  const all = [...bodies, ...[...files, ...arrays].map(({ data }) => data)];
+  const whole = all.filter(({ buffer, byteLength }) => {
     return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
   });
   parentPort?.postMessage(

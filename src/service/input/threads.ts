@@ -71,10 +71,9 @@ export class ReaderThreads implements AsyncDisposable {
     if (!("files" in outcome)) {
       throw new Error("a thread took arguments for a message");
     }
-    const { files } = outcome;
     return "json" in outcome
-      ? { json: outcome.json, files }
-      : { json: "", files, jsonBytes: outcome.data };
+      ? outcome
+      : { json: "", files: outcome.files, jsonBytes: outcome.data };
   }
 
   /** Reads the texts of a form. Rejects as `ObjectReader.readTexts` throws; else as `read`. */
@@ -122,8 +121,8 @@ export class ReaderThreads implements AsyncDisposable {
   #textOf(endpoint: ReadEndpoint): string {
     let text = this.#endpoints.get(endpoint);
     if (text === undefined) {
-      const { name, input, check, json, files, rootArgument } = endpoint;
-      text = JSON.stringify({ name, input, check, json, files, rootArgument });
+      const { name, kind, input, check, json, files, arrays, rootArgument } = endpoint;
+      text = JSON.stringify({ name, kind, input, check, json, files, arrays, rootArgument });
       this.#endpoints.set(endpoint, text);
     }
     return text;

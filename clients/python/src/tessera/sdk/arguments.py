@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -13,6 +13,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from .acceptance import accepted
 from .adapters import adapter_of, default_adapter, schema_of, told, violations_of
+from .data import takes_doubles
 from .executable import CallError, IncomingCall, ServiceError
 from .files import contains_file, file_argument
 from .special import described
@@ -28,6 +29,7 @@ class Arguments:
         endpoint: str,
         place: str,
         defaults: Mapping[str, Any] | None = None,
+        arrays: Sequence[str] = (),
     ) -> None:
         self._endpoint = endpoint
         self._place = place
@@ -47,6 +49,8 @@ class Arguments:
         self.input.pop("title", None)
         self._properties: dict[str, Any] = self.input.setdefault("properties", {})
         self.files = self._take_files()
+        self.arrays = arrays
+        """Those that may be sent as doubles."""
         self._describe_defaults(defaults or {})
         self._names = ", ".join(self._properties) or "none"
 
@@ -130,7 +134,8 @@ def arguments_of(
         config=ConfigDict(extra="forbid"),
     )
     defaults = {name: default for name, (_, default) in parameters.items()}
-    return Arguments(adapter, endpoint=endpoint, place=place, defaults=defaults)
+    arrays = [name for name, (hint, _) in parameters.items() if takes_doubles(hint)]
+    return Arguments(adapter, endpoint=endpoint, place=place, defaults=defaults, arrays=arrays)
 
 
 def _field(hint: Any, default: Any, at: str) -> Any:

@@ -73,6 +73,8 @@ class HostedBatch:
             "output": self._returned.output,
             "batch": batch.manifest(place),
         }
+        if self._arguments.arrays:
+            self.manifest["arrays"] = self._arguments.arrays
         if self._returned.output_file is not None:
             self.manifest["outputFile"] = self._returned.output_file
         if self._returned.quoted:

@@ -50,6 +50,8 @@ class HostedMethod:
             "files": self._arguments.files,
             "output": self._returned.output,
         }
+        if self._arguments.arrays:
+            self.manifest["arrays"] = self._arguments.arrays
         if self._returned.output_file is not None:
             self.manifest["outputFile"] = self._returned.output_file
         if self._returned.quoted:

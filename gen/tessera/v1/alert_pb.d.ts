@@ -120,6 +120,13 @@ export declare type AlertRule = Message<"tessera.v1.AlertRule"> & {
    * @generated from field: int32 version = 14;
    */
   version: number;
+
+  /**
+   * How many of its alerts are pending: found, and not yet true for as long as it holds.
+   *
+   * @generated from field: int32 pending = 15;
+   */
+  pending: number;
 };
 
 /**
@@ -230,6 +237,13 @@ export declare type AlertRuleJson = {
    * @generated from field: int32 version = 14;
    */
   version?: number;
+
+  /**
+   * How many of its alerts are pending: found, and not yet true for as long as it holds.
+   *
+   * @generated from field: int32 pending = 15;
+   */
+  pending?: number;
 };
 
 /**
@@ -287,14 +301,14 @@ export declare type Alert = Message<"tessera.v1.Alert"> & {
   since?: Timestamp | undefined;
 
   /**
-   * When it fired.
+   * When it fired. Not set: it is pending.
    *
    * @generated from field: google.protobuf.Timestamp fired_at = 7;
    */
   firedAt?: Timestamp | undefined;
 
   /**
-   * When it cleared. Not set: it fires.
+   * When it cleared. Not set: it fires, or is pending.
    *
    * @generated from field: google.protobuf.Timestamp cleared_at = 8;
    */
@@ -350,14 +364,14 @@ export declare type AlertJson = {
   since?: TimestampJson;
 
   /**
-   * When it fired.
+   * When it fired. Not set: it is pending.
    *
    * @generated from field: google.protobuf.Timestamp fired_at = 7;
    */
   firedAt?: TimestampJson;
 
   /**
-   * When it cleared. Not set: it fires.
+   * When it cleared. Not set: it fires, or is pending.
    *
    * @generated from field: google.protobuf.Timestamp cleared_at = 8;
    */
@@ -913,7 +927,7 @@ export declare type ListAlertsRequest = Message<"tessera.v1.ListAlertsRequest"> 
   rule: string;
 
   /**
-   * Only those that fire.
+   * Only those that fire; not together with `pending`.
    *
    * @generated from field: bool firing = 3;
    */
@@ -932,6 +946,14 @@ export declare type ListAlertsRequest = Message<"tessera.v1.ListAlertsRequest"> 
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
+
+  /**
+   * Only those that are pending, the newest first: what a rule has found, and what has
+   * not been true for as long as the rule holds. Without this, they are not listed.
+   *
+   * @generated from field: bool pending = 6;
+   */
+  pending: boolean;
 };
 
 /**
@@ -955,7 +977,7 @@ export declare type ListAlertsRequestJson = {
   rule?: string;
 
   /**
-   * Only those that fire.
+   * Only those that fire; not together with `pending`.
    *
    * @generated from field: bool firing = 3;
    */
@@ -974,6 +996,14 @@ export declare type ListAlertsRequestJson = {
    * @generated from field: string page_token = 5;
    */
   pageToken?: string;
+
+  /**
+   * Only those that are pending, the newest first: what a rule has found, and what has
+   * not been true for as long as the rule holds. Without this, they are not listed.
+   *
+   * @generated from field: bool pending = 6;
+   */
+  pending?: boolean;
 };
 
 /**
@@ -1815,8 +1845,10 @@ export declare const AlertService: GenService<{
     output: typeof AlertRuleSchema;
   },
   /**
-   * ListAlerts lists what fires and what has fired, newest first. Alerts are kept
-   * for 30 days after they have cleared.
+   * ListAlerts lists what fires and what has fired, newest first, or with `pending`
+   * what may fire soon. Alerts are kept for 30 days after they have cleared.
+   *
+   * Errors: INVALID_ARGUMENT (REQUEST_INVALID: both `firing` and `pending`).
    *
    * @generated from rpc tessera.v1.AlertService.ListAlerts
    */

@@ -277,6 +277,15 @@ export declare type MetricSeries = Message<"tessera.v1.MetricSeries"> & {
    * @generated from field: repeated double values = 5;
    */
   values: number[];
+
+  /**
+   * The same statistic of the whole range, to six digits: of a percentile that of
+   * everything that was measured in it, which is no average of `values`. NaN where
+   * nothing is known.
+   *
+   * @generated from field: double whole = 6;
+   */
+  whole: number;
 };
 
 /**
@@ -321,6 +330,15 @@ export declare type MetricSeriesJson = {
    * @generated from field: repeated double values = 5;
    */
   values?: (number | "NaN" | "Infinity" | "-Infinity")[];
+
+  /**
+   * The same statistic of the whole range, to six digits: of a percentile that of
+   * everything that was measured in it, which is no average of `values`. NaN where
+   * nothing is known.
+   *
+   * @generated from field: double whole = 6;
+   */
+  whole?: number | "NaN" | "Infinity" | "-Infinity";
 };
 
 /**

@@ -1612,6 +1612,28 @@ export declare type GetTaskStatsResponse = Message<"tessera.v1.GetTaskStatsRespo
    * @generated from field: google.protobuf.Timestamp end_time = 4;
    */
   endTime?: Timestamp | undefined;
+
+  /**
+   * How many calls of all these deployments were answered in the window.
+   *
+   * @generated from field: int32 calls = 5;
+   */
+  calls: number;
+
+  /**
+   * How many of these calls were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 6;
+   */
+  failedCalls: number;
+
+  /**
+   * Time from the arrival of a call to its answer, or to the end of a stream. Not set
+   * if no call was answered.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 7;
+   */
+  callTime?: TaskPercentiles | undefined;
 };
 
 /**
@@ -1650,6 +1672,28 @@ export declare type GetTaskStatsResponseJson = {
    * @generated from field: google.protobuf.Timestamp end_time = 4;
    */
   endTime?: TimestampJson;
+
+  /**
+   * How many calls of all these deployments were answered in the window.
+   *
+   * @generated from field: int32 calls = 5;
+   */
+  calls?: number;
+
+  /**
+   * How many of these calls were answered with an error.
+   *
+   * @generated from field: int32 failed_calls = 6;
+   */
+  failedCalls?: number;
+
+  /**
+   * Time from the arrival of a call to its answer, or to the end of a stream. Not set
+   * if no call was answered.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 7;
+   */
+  callTime?: TaskPercentilesJson;
 };
 
 /**
@@ -1706,6 +1750,13 @@ export declare type DeploymentTaskStats = Message<"tessera.v1.DeploymentTaskStat
    * @generated from field: repeated tessera.v1.EndpointCallStats endpoint_calls = 6;
    */
   endpointCalls: EndpointCallStats[];
+
+  /**
+   * The `call_time` of all these calls together.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 7;
+   */
+  callTime?: TaskPercentiles | undefined;
 };
 
 /**
@@ -1756,6 +1807,13 @@ export declare type DeploymentTaskStatsJson = {
    * @generated from field: repeated tessera.v1.EndpointCallStats endpoint_calls = 6;
    */
   endpointCalls?: EndpointCallStatsJson[];
+
+  /**
+   * The `call_time` of all these calls together.
+   *
+   * @generated from field: tessera.v1.TaskPercentiles call_time = 7;
+   */
+  callTime?: TaskPercentilesJson;
 };
 
 /**
@@ -1801,6 +1859,14 @@ export declare type EndpointCallStats = Message<"tessera.v1.EndpointCallStats"> 
    * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
    */
   callTime?: TaskPercentiles | undefined;
+
+  /**
+   * The failed calls by the code of their error, the most frequent first. Calls that
+   * were counted by a version that did not tell codes apart are in none of them.
+   *
+   * @generated from field: repeated tessera.v1.FailedCallStats failures = 5;
+   */
+  failures: FailedCallStats[];
 };
 
 /**
@@ -1840,6 +1906,14 @@ export declare type EndpointCallStatsJson = {
    * @generated from field: tessera.v1.TaskPercentiles call_time = 4;
    */
   callTime?: TaskPercentilesJson;
+
+  /**
+   * The failed calls by the code of their error, the most frequent first. Calls that
+   * were counted by a version that did not tell codes apart are in none of them.
+   *
+   * @generated from field: repeated tessera.v1.FailedCallStats failures = 5;
+   */
+  failures?: FailedCallStatsJson[];
 };
 
 /**
@@ -1847,6 +1921,56 @@ export declare type EndpointCallStatsJson = {
  * Use `create(EndpointCallStatsSchema)` to create a new message.
  */
 export declare const EndpointCallStatsSchema: GenMessage<EndpointCallStats, {jsonType: EndpointCallStatsJson}>;
+
+/**
+ * FailedCallStats has the number of calls that failed with one code.
+ *
+ * @generated from message tessera.v1.FailedCallStats
+ */
+export declare type FailedCallStats = Message<"tessera.v1.FailedCallStats"> & {
+  /**
+   * The code of the error as metrics have it, such as `invalid_argument`, `internal`
+   * or `unavailable`.
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+
+  /**
+   * How many calls failed with it.
+   *
+   * @generated from field: int32 calls = 2;
+   */
+  calls: number;
+};
+
+/**
+ * FailedCallStats has the number of calls that failed with one code.
+ *
+ * @generated from message tessera.v1.FailedCallStats
+ */
+export declare type FailedCallStatsJson = {
+  /**
+   * The code of the error as metrics have it, such as `invalid_argument`, `internal`
+   * or `unavailable`.
+   *
+   * @generated from field: string code = 1;
+   */
+  code?: string;
+
+  /**
+   * How many calls failed with it.
+   *
+   * @generated from field: int32 calls = 2;
+   */
+  calls?: number;
+};
+
+/**
+ * Describes the message tessera.v1.FailedCallStats.
+ * Use `create(FailedCallStatsSchema)` to create a new message.
+ */
+export declare const FailedCallStatsSchema: GenMessage<FailedCallStats, {jsonType: FailedCallStatsJson}>;
 
 /**
  * EndpointTaskStats has the numbers of one endpoint.

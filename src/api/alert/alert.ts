@@ -169,15 +169,22 @@ function ruleHandlers(
 
     async listAlerts(req, ctx) {
       const { organizationId } = memberOf(ctx);
-      const { rule, firing } = req;
+      const { rule, firing, pending } = req;
+      if (firing && pending) {
+        throw invalidField(
+          "pending",
+          "cannot be together with `firing`: an alert fires or is pending",
+        );
+      }
+      const state = firing ? "firing" : pending ? "pending" : undefined;
       const tokens = new PageTokens({
         method: "ListAlerts",
-        filter: [organizationId, rule, String(firing)],
+        filter: [organizationId, rule, state ?? ""],
         isEnd: (text) => /^\d{1,15}\/./.test(text),
       });
       const page = await hosting.listAlerts({
         ...tokens.query(req),
-        ...{ organizationId, firing },
+        ...{ organizationId, state },
         ...(rule !== "" && { rule }),
       });
       return { alerts: page.items.map(toAlertMessage), nextPageToken: tokens.after(page.next) };

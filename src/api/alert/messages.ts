@@ -53,13 +53,14 @@ export function toRuleMessage(
     condition,
     disabled,
     firing,
+    pending,
     createdBy,
     version,
     silencedUntilMs,
     evaluatedAtMs,
   } = record;
   return {
-    ...{ name, threshold, condition, disabled, firing, createdBy, version },
+    ...{ name, threshold, condition, disabled, firing, pending, createdBy, version },
     kind: KINDS[record.kind],
     deployments: [...record.deployments],
     receivers: [...record.receivers],
@@ -71,12 +72,12 @@ export function toRuleMessage(
 }
 
 export function toAlertMessage(record: AlertRecord): MessageInitShape<typeof AlertSchema> {
-  const { alertId: id, rule, kind, name: subject, text, clearedAtMs } = record;
+  const { alertId: id, rule, kind, name: subject, text, firedAtMs, clearedAtMs } = record;
   return {
     ...{ id, rule, subject, text },
     kind: KINDS[kind],
     since: timestampFromMs(record.sinceMs),
-    firedAt: timestampFromMs(record.firedAtMs),
+    ...(firedAtMs !== undefined && { firedAt: timestampFromMs(firedAtMs) }),
     ...(clearedAtMs !== undefined && { clearedAt: timestampFromMs(clearedAtMs) }),
   };
 }

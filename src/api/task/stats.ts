@@ -90,6 +90,7 @@ export function statsHandlers(
           parts.flatMap(({ endpoints }) => endpoints),
           covered,
         ),
+        ...toCalls(together(parts.flatMap(({ calls }) => [...calls.values()]))),
         deployments: parts.map(({ name, endpoints, calls }) => ({
           deployment: name,
           total: toStats(endpoints, covered),
@@ -97,11 +98,12 @@ export function statsHandlers(
             endpoint: one.endpoint,
             stats: toStats([one], covered),
           })),
-          ...toCalls([...calls.values()].reduce(sumOfCalls, NO_CALLS)),
-          endpointCalls: Array.from(calls, ([endpoint, sums]) => {
-            const callTime = percentilesOf(sums.counts, METRICS.requestDuration.buckets);
-            return { endpoint, ...toCalls(sums), ...(callTime && { callTime }) };
-          }).sort((one, other) => (one.endpoint < other.endpoint ? -1 : 1)),
+          ...toCalls(together(calls.values())),
+          endpointCalls: Array.from(calls, ([endpoint, sums]) => ({
+            endpoint,
+            ...toCalls(sums),
+            failures: toFailures(sums),
+          })).sort((one, other) => (one.endpoint < other.endpoint ? -1 : 1)),
         })),
         startTime: timestampFromMs(tasks.fromMs),
         endTime: timestampFromMs(tasks.toMs),
@@ -181,7 +183,18 @@ function toStats(
   };
 }
 
-const toCalls = ({ answered, failed }: CallSums) => ({ calls: answered, failedCalls: failed });
+const together = (calls: Iterable<CallSums>): CallSums => [...calls].reduce(sumOfCalls, NO_CALLS);
+
+function toCalls({ answered, failed, counts }: CallSums) {
+  const callTime = percentilesOf(counts, METRICS.requestDuration.buckets);
+  return { calls: answered, failedCalls: failed, ...(callTime && { callTime }) };
+}
+
+/** The codes of failed calls, the most frequent first. */
+const toFailures = ({ codes }: CallSums) =>
+  Array.from(codes, ([code, calls]) => ({ code, calls })).sort(
+    (one, other) => other.calls - one.calls || (one.code < other.code ? -1 : 1),
+  );
 
 /** Undefined for a histogram without values. */
 function percentilesOf(counts: readonly number[], bounds: readonly number[]) {

@@ -169,6 +169,7 @@ function deleteCommand(actions: CloudActions): Command {
 interface HistoryFlags extends ListFlags {
   readonly rule?: string;
   readonly firing?: boolean;
+  readonly pending?: boolean;
 }
 
 function historyCommand(actions: CloudActions): Command {
@@ -177,16 +178,17 @@ function historyCommand(actions: CloudActions): Command {
     options: [
       option("--rule <name>", "only of this rule"),
       option("--firing", "only what fires"),
+      option("--pending", "only what has not held for long enough to fire"),
       ...LIST_OPTIONS,
     ],
     examples: ["tessera alert history --firing", "tessera alert history --rule slow -o json"],
     run: async (call, flags) => {
       const { organization, client } = call;
-      const { rule = "", firing = false } = flags;
+      const { rule = "", firing = false, pending = false } = flags;
       await showPages(call, flags, {
         ...{ schema: ListAlertsResponseSchema, field: "alerts" },
         text: ({ alerts }) => alertTable(alerts),
-        read: (page) => client.alerts.listAlerts({ organization, rule, firing, ...page }),
+        read: (page) => client.alerts.listAlerts({ organization, rule, firing, pending, ...page }),
       });
     },
   });
@@ -214,11 +216,16 @@ function ruleTable(rules: readonly AlertRule[]): Table {
   );
 }
 
-function stateText({ disabled, firing, silencedUntil, evaluatedAt }: AlertRule): string {
+function stateText({ disabled, silencedUntil, ...rule }: AlertRule): string {
   if (disabled) {
     return "disabled";
   }
-  const state = firing > 0 ? `firing (${firing})` : evaluatedAt === undefined ? "new" : "ok";
+  const { firing, pending, evaluatedAt } = rule;
+  const counts = [
+    ...(firing > 0 ? [`firing (${firing})`] : []),
+    ...(pending > 0 ? [`pending (${pending})`] : []),
+  ];
+  const state = counts.join(", ") || (evaluatedAt === undefined ? "new" : "ok");
   return silencedUntil === undefined ? state : `${state}, silenced until ${moment(silencedUntil)}`;
 }
 
@@ -245,7 +252,7 @@ function alertTable(alerts: readonly Alert[]): Table {
       one.subject,
       one.text,
       moment(one.firedAt),
-      one.clearedAt === undefined ? "fires" : moment(one.clearedAt),
+      one.clearedAt !== undefined ? moment(one.clearedAt) : one.firedAt ? "fires" : "pending",
     ]),
     { empty: "No alerts", drop: ["FIRED", "WHAT"] },
   );

@@ -38,6 +38,8 @@ export interface HistorySeries {
   readonly labels: Readonly<Record<string, string>>;
   /** NaN where nothing is known. */
   readonly values: readonly number[];
+  /** The statistic of all points together; NaN where nothing is known. */
+  readonly whole: number;
 }
 
 export interface HistoryAnswer extends Range {

@@ -257,19 +257,32 @@ class Points {
     const { kind, buckets = [] } = this.#shape;
     const { points, stepMs } = this.#range;
     if (kind === "histogram") {
-      return PERCENTILES.map(([statistic, fraction]) => ({
-        ...described,
-        statistic,
-        values: Array.from({ length: points }, (_, point) =>
-          toSixDigits(percentile(fraction, this.#buckets[point] ?? [], buckets)),
-        ),
-      }));
+      const all: number[] = [];
+      for (const counts of this.#buckets) {
+        for (const [index, count] of counts?.entries() ?? []) {
+          all[index] = (all[index] ?? 0) + count;
+        }
+      }
+      return PERCENTILES.map(([statistic, fraction]) => {
+        const at = (counts: readonly number[] = []) =>
+          toSixDigits(percentile(fraction, counts, buckets));
+        const values = Array.from({ length: points }, (_, point) => at(this.#buckets[point]));
+        return { ...described, statistic, values, whole: at(all) };
+      });
     }
     const isCounter = kind === "counter";
+    const statisticOf = (sum: number, counted: number) =>
+      toSixDigits(isCounter ? (sum / stepMs / counted) * 1_000 : sum / counted);
     const values = Array.from(this.#sums, (sum, point) =>
-      toSixDigits(isCounter ? (sum / stepMs) * 1_000 : sum / (this.#counts[point] as number)),
+      statisticOf(sum, isCounter ? 1 : (this.#counts[point] as number)),
     );
-    return [{ ...described, statistic: isCounter ? "rate" : "average", values }];
+    const known = this.#sums.filter((sum) => !Number.isNaN(sum));
+    const counted = isCounter ? known.length : this.#counts.reduce((sum, one) => sum + one, 0);
+    const whole = statisticOf(
+      known.reduce((sum, one) => sum + one, 0),
+      counted,
+    );
+    return [{ ...described, statistic: isCounter ? "rate" : "average", values, whole }];
   }
 }
 

@@ -133,8 +133,12 @@ function callsOf(
   for (const series of metrics.seriesOf("requests")) {
     const value = read(series);
     if (typeof value === "number") {
-      const isFailed = labelOf(labelsOf(series), "code") !== "ok";
-      add(series, { answered: value, ...(isFailed && { failed: value }) });
+      const code = labelOf(labelsOf(series), "code");
+      const isFailed = code !== "ok" && value > 0;
+      add(series, {
+        answered: value,
+        ...(isFailed && { failed: value, codes: new Map([[code, value]]) }),
+      });
     }
   }
   for (const series of metrics.seriesOf("requestDuration")) {

@@ -53,11 +53,13 @@ export interface CallSums {
   readonly answered: number;
   /** Of them, those that were answered with an error. */
   readonly failed: number;
+  /** Those by their code, such as `invalid_argument`. Those that an earlier version counted are in none. */
+  readonly codes: ReadonlyMap<string, number>;
   /** Buckets of `METRICS.requestDuration`. */
   readonly counts: readonly number[];
 }
 
-export const NO_CALLS: CallSums = { answered: 0, failed: 0, counts: [] };
+export const NO_CALLS: CallSums = { answered: 0, failed: 0, codes: new Map(), counts: [] };
 
 /** Sums by deployment (its id) and endpoint, of a bounded number of endpoints. */
 class ByEndpoint<Sums> {
@@ -150,8 +152,17 @@ export function sumOfCalls(one: CallSums, other: CallSums): CallSums {
   return {
     answered: one.answered + other.answered,
     failed: one.failed + other.failed,
+    codes: addCodes(one.codes, other.codes),
     counts: addCounts(one.counts, other.counts),
   };
+}
+
+function addCodes(one: CallSums["codes"], other: CallSums["codes"]): CallSums["codes"] {
+  const codes = new Map(one);
+  for (const [code, calls] of other) {
+    codes.set(code, (codes.get(code) ?? 0) + calls);
+  }
+  return codes;
 }
 
 export function sumOf(one: TaskSums, other: TaskSums): TaskSums {
@@ -180,8 +191,8 @@ function isNothing(sums: TaskSums): boolean {
 /**
  * A row of the database: `[deploymentId, endpoint, [ended], [queueCounts], [runCounts]]` each. The
  * calls of an endpoint have an entry of their own: their numbers follow those of what ended, and
- * `[callCounts]` comes last. An earlier version wrote one entry for all calls of a deployment, with
- * an empty endpoint.
+ * `[callCounts]` and how many calls failed with each code come last. Earlier versions wrote no
+ * codes, or one entry for all calls of a deployment, with an empty endpoint.
  */
 type StoredTasks = readonly (readonly [
   deploymentId: string,
@@ -190,6 +201,7 @@ type StoredTasks = readonly (readonly [
   queueCounts: readonly number[],
   runCounts: readonly number[],
   callCounts?: readonly number[],
+  failedCodes?: Readonly<Record<string, number>>,
 ])[];
 
 /** The text of a tally in the database. */
@@ -203,9 +215,10 @@ export function writeTally(tally: TaskTally): string {
       withoutZeros(sums.runCounts),
     ],
   );
-  for (const [deploymentId, endpoint, { answered, failed, counts }] of tally.calls()) {
+  for (const [deploymentId, endpoint, { answered, failed, codes, counts }] of tally.calls()) {
     const ended = [0, 0, 0, 0, answered, failed];
-    stored.push([deploymentId, endpoint, ended, [], [], withoutZeros(counts)]);
+    const entry = [deploymentId, endpoint, ended, [], [], withoutZeros(counts)] as const;
+    stored.push(codes.size === 0 ? entry : [...entry, Object.fromEntries(codes)]);
   }
   return stored.length === 0 ? "" : JSON.stringify(stored);
 }
@@ -213,10 +226,12 @@ export function writeTally(tally: TaskTally): string {
 /** Adds what `writeTally` wrote. */
 export function readTally(text: string, into: TaskTally): void {
   const stored = text === "" ? [] : (JSON.parse(text) as StoredTasks);
-  for (const [deploymentId, endpoint, ended, queueCounts, runCounts, counts = []] of stored) {
+  for (const [deploymentId, endpoint, ended, queueCounts, runCounts, ...ofCalls] of stored) {
+    const [counts = [], failedCodes = {}] = ofCalls;
     const [succeeded = 0, failed = 0, cancelled = 0, retried = 0, ...calls] = ended;
     const [answered = 0, failedCalls = 0] = calls;
-    into.addCalls(deploymentId, endpoint, { answered, failed: failedCalls, counts });
+    const codes = new Map(Object.entries(failedCodes));
+    into.addCalls(deploymentId, endpoint, { answered, failed: failedCalls, codes, counts });
     const sums = { succeeded, failed, cancelled, retried, queueCounts, runCounts };
     into.add(deploymentId, endpoint, sums);
   }

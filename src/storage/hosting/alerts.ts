@@ -53,6 +53,8 @@ export interface AlertRuleRecord extends AlertRuleSettings {
   readonly silencedUntilMs: number;
   /** How many of its alerts fire. */
   readonly firing: number;
+  /** How many of its alerts are pending: found, and not true for as long as it holds. */
+  readonly pending: number;
   readonly evaluatedAtMs: number | undefined;
   readonly createdAtMs: number;
   readonly createdBy: string;
@@ -68,8 +70,9 @@ export interface AlertRecord {
   readonly name: string;
   readonly text: string;
   readonly sinceMs: number;
-  readonly firedAtMs: number;
-  /** Undefined while it fires. */
+  /** Undefined while it is pending. */
+  readonly firedAtMs: number | undefined;
+  /** Undefined while it fires or is pending. */
   readonly clearedAtMs: number | undefined;
 }
 
@@ -154,13 +157,13 @@ export interface AlertStorage {
     | { readonly outcome: "in_use"; readonly rule: string }
   >;
 
-  /** Lists what has fired, newest first. */
+  /** Lists what has fired, or what is pending, newest first. */
   listAlerts(
     parameters: PageQuery & {
       readonly organizationId: string;
       readonly rule?: string;
-      /** Only what fires. */
-      readonly firing?: boolean;
+      /** Only what fires, or only what is pending. Default: all that fires or has fired. */
+      readonly state?: "firing" | "pending" | undefined;
     },
   ): Promise<Page<AlertRecord>>;
 

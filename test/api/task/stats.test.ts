@@ -116,16 +116,22 @@ describe.each(DATABASES)("statistics of tasks on $database", ({ open }) => {
       node.deployment(second.deploymentId).taskFinished("work", "success", 1);
     });
     const { body } = await ask();
+    const callTime = { p50: "0.020s", p95: "4.500s", p99: "4.900s" };
+    expect(body).toMatchObject({ calls: 4, failedCalls: 1, callTime });
     expect(body.deployments).toMatchObject([
-      { deployment: first.name, calls: 4, failedCalls: 1 },
+      { deployment: first.name, calls: 4, failedCalls: 1, callTime },
       { deployment: second.name, total: { succeeded: 1 } },
     ]);
     expect(body.deployments[0].endpoints ?? []).toEqual([]);
     expect(body.deployments[0].endpointCalls).toEqual([
-      { endpoint: "list", calls: 1, callTime: { p50: "3.750s", p95: "4.875s", p99: "4.975s" } },
+      {
+        ...{ endpoint: "list", calls: 1, failures: [] },
+        callTime: { p50: "3.750s", p95: "4.875s", p99: "4.975s" },
+      },
       {
         ...{ endpoint: "read", calls: 3, failedCalls: 1 },
         callTime: { p50: "0.018s", p95: "0.024s", p99: "0.025s" },
+        failures: [{ code: "internal", calls: 1 }],
       },
     ]);
     expect(body.deployments[1]).not.toHaveProperty("calls");

@@ -276,9 +276,11 @@ describe.each(DATABASES)("the evaluator of alert rules on $database", ({ open })
       expect(told).toHaveLength(2);
       expect(told[1]).toMatch(new RegExp(`^alert\\.cleared ${subject}: `));
       const { organizationId } = platform;
-      expect(await hosting.listAlerts({ organizationId, firing: true, limit: 9 })).toMatchObject({
-        items: [],
-      });
+      expect(await hosting.listAlerts({ organizationId, state: "firing", limit: 9 })).toMatchObject(
+        {
+          items: [],
+        },
+      );
     },
   );
 });

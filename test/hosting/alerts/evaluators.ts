@@ -23,6 +23,7 @@ export const restarted = (times: number): HistoryAnswer => ({
     {
       ...{ name: "worker_restarts", custom: false, statistic: "rate", labels: {} },
       values: [Number.NaN, times / 10],
+      whole: times / 10,
     },
   ],
 });

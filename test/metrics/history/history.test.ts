@@ -3,7 +3,7 @@ import { LEVELS } from "../../../src/metrics/history/range.ts";
 import type { MetricsStorage } from "../../../src/storage/metrics/metrics.ts";
 import type { Storage } from "../../../src/storage/storage.ts";
 import { DATABASES } from "../../server/rpc/databases.ts";
-import { ask, Clock, MeasuringNode, TICK_MS, valuesOf } from "./node.ts";
+import { ask, Clock, MeasuringNode, TICK_MS, valuesOf, wholeOf } from "./node.ts";
 
 /** The beginning of an hour. */
 const BEGAN_MS = 1_800_000_000_000;
@@ -48,11 +48,33 @@ describe.each(DATABASES)("metrics over time on $database", ({ open }) => {
     expect(valuesOf(answer, "call_server_errors")).toEqual([gap, gap, gap, gap, 1, 0]);
     expect(valuesOf(answer, "call_seconds", "p50")?.at(-1)).toBeCloseTo(0.0175);
     expect(valuesOf(answer, "queue_seconds", "p99")).toEqual(Array(6).fill(gap));
+    expect(wholeOf(answer, "calls")).toBe(1.55);
+    expect(wholeOf(answer, "workers")).toBe(2);
+    expect(wholeOf(answer, "queue_seconds", "p99")).toBe(gap);
     expect(valuesOf(answer, "workers")).toEqual([gap, gap, gap, gap, 2, 2]);
     expect(valuesOf(answer, "workers_starting")?.at(-1)).toBe(1);
     expect(valuesOf(answer, "workers_desired")?.at(-1)).toBe(3);
     expect(valuesOf(answer, "worker_cpu")).toEqual([gap, gap, gap, gap, 0.5, 0]);
     expect(node.errors).toEqual([]);
+  });
+
+  it("has the percentiles of all that was measured, which are not those of any step", async () => {
+    const { clock, of, node } = begun();
+    const digits = node.deployment("digits");
+    for (const [calls, seconds] of [
+      [94, 0.02],
+      [6, 20],
+    ] as const) {
+      for (let call = 0; call < calls; call += 1) {
+        digits.requestFinished("read", { protocol: "http", seconds, code: "ok" });
+      }
+      clock.nowMs += TICK_MS;
+      await node.recorder.record();
+    }
+    const answer = await ask(metrics, of, { deploymentId: "digits", measures: ["call_seconds"] });
+    expect(wholeOf(answer, "call_seconds", "p50")).toBeCloseTo(0.018, 3);
+    expect(valuesOf(answer, "call_seconds", "p95")?.slice(-2)).toEqual([0.02425, 29]);
+    expect(wholeOf(answer, "call_seconds", "p95")).toBeCloseTo(13.3333, 3);
   });
 
   it("sums over nodes, but not what all of them show alike", async () => {

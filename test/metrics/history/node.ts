@@ -79,11 +79,25 @@ export function ask(
 
 /** The values of a series. */
 export function valuesOf(
+  answer: HistoryAnswer,
+  ...named: [name: string, statistic?: HistorySeries["statistic"]]
+): readonly number[] | undefined {
+  return seriesOf(answer, ...named)?.values;
+}
+
+/** The statistic of a series over the whole range. */
+export function wholeOf(
+  answer: HistoryAnswer,
+  ...named: [name: string, statistic?: HistorySeries["statistic"]]
+): number | undefined {
+  return seriesOf(answer, ...named)?.whole;
+}
+
+const seriesOf = (
   { series }: HistoryAnswer,
   name: string,
   statistic?: HistorySeries["statistic"],
-): readonly number[] | undefined {
-  return series.find(
+): HistorySeries | undefined =>
+  series.find(
     (one) => one.name === name && (statistic === undefined || one.statistic === statistic),
-  )?.values;
-}
+  );

@@ -93,11 +93,11 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
     const calls = found.callsOf("digits");
     expect([...calls.keys()].sort()).toEqual(["read", "write"]);
     const { counts = [], ...read } = calls.get("read") ?? {};
-    expect(read).toEqual({ answered: 6, failed: 2 });
+    expect(read).toEqual({ answered: 6, failed: 2, codes: new Map([["not_found", 2]]) });
     const { buckets } = METRICS.requestDuration;
     expect(percentile(0.5, counts, buckets)).toBeCloseTo(0.0175);
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(6);
-    expect(calls.get("write")).toMatchObject({ answered: 2, failed: 0 });
+    expect(calls.get("write")).toMatchObject({ answered: 2, failed: 0, codes: new Map() });
     expect(found.callsOf("letters").size).toBe(0);
     expect(found.of("digits").size).toBe(0);
   });
@@ -105,7 +105,9 @@ describe.each(DATABASES)("tasks of an organization over time on $database", ({ o
   it("have calls that an earlier version counted by deployment under no name", () => {
     const tally = new TaskTally();
     readTally('[["d","",[0,0,0,0,7,2],[],[]],["d","train",[3,0,0,0],[],[]]]', tally);
-    expect([...tally.callsOf("d")]).toEqual([["", { answered: 7, failed: 2, counts: [] }]]);
+    expect([...tally.callsOf("d")]).toEqual([
+      ["", { answered: 7, failed: 2, codes: new Map(), counts: [] }],
+    ]);
     expect([...tally.of("d").keys()]).toEqual(["train"]);
   });
 

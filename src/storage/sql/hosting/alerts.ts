@@ -45,10 +45,18 @@ const COLUMNS = `organization_id, name, rule_id, kind, threshold, deployments, r
   disabled, silenced_until_ms, evaluated_at_ms, created_at_ms, created_by, version`;
 
 const SELECT = `SELECT ${COLUMNS}, (SELECT count(*) FROM alerts a
-    WHERE a.rule_id = r.rule_id AND a.cleared_at_ms IS NULL AND a.fired_at_ms IS NOT NULL) AS firing
+    WHERE a.rule_id = r.rule_id AND a.cleared_at_ms IS NULL AND a.fired_at_ms IS NOT NULL) AS firing,
+    (SELECT count(*) FROM alerts a
+    WHERE a.rule_id = r.rule_id AND a.cleared_at_ms IS NULL AND a.fired_at_ms IS NULL) AS pending
   FROM alert_rules r`;
 
-function toRule(row: RuleRow & { readonly firing: number }): AlertRuleRecord {
+/** A rule with how many of its alerts fire and are pending. */
+interface CountedRuleRow extends RuleRow {
+  readonly firing: number;
+  readonly pending: number;
+}
+
+function toRule(row: CountedRuleRow): AlertRuleRecord {
   return {
     name: row.name,
     ruleId: row.rule_id,
@@ -61,6 +69,7 @@ function toRule(row: RuleRow & { readonly firing: number }): AlertRuleRecord {
     disabled: row.disabled === 1,
     silencedUntilMs: row.silenced_until_ms,
     firing: row.firing,
+    pending: row.pending,
     evaluatedAtMs: row.evaluated_at_ms ?? undefined,
     createdAtMs: row.created_at_ms,
     createdBy: row.created_by,
@@ -71,7 +80,7 @@ function toRule(row: RuleRow & { readonly firing: number }): AlertRuleRecord {
 export function* listAlertRules({
   organizationId,
 }: Given<"listAlertRules">): Operation<AlertRuleRecord[]> {
-  const rows = yield* query<RuleRow & { firing: number }>(
+  const rows = yield* query<CountedRuleRow>(
     `${SELECT} WHERE organization_id = ? ORDER BY name`,
     organizationId,
   );
@@ -79,7 +88,7 @@ export function* listAlertRules({
 }
 
 function* findRule(organizationId: string, name: string): Operation<AlertRuleRecord | undefined> {
-  const [row] = yield* query<RuleRow & { firing: number }>(
+  const [row] = yield* query<CountedRuleRow>(
     `${SELECT} WHERE organization_id = ? AND name = ?`,
     organizationId,
     name,
@@ -248,23 +257,36 @@ const ALERT_COLUMNS = `alert_id, rule, kind, subject, name, text, since_ms, fire
 export function* listAlerts({
   organizationId,
   rule,
-  firing = false,
+  state,
   limit,
   after,
 }: Given<"listAlerts">): Operation<Page<AlertRecord>> {
   const [atMs, ...rest] = (after ?? "").split("/");
+  const isPending = state === "pending";
+  const time = isPending ? "since_ms" : "fired_at_ms";
+  // Those that are pending are found by the index of the live alerts of each rule.
+  const chosen = isPending
+    ? `fired_at_ms IS NULL AND rule_id IN (
+         SELECT r.rule_id FROM alert_rules r WHERE r.organization_id = ?)`
+    : "fired_at_ms IS NOT NULL";
   const rows = yield* query<AlertRow>(
     `SELECT ${ALERT_COLUMNS} FROM alerts
-     WHERE organization_id = ? AND fired_at_ms IS NOT NULL
-       ${rule === undefined ? "" : "AND rule = ?"} ${firing ? "AND cleared_at_ms IS NULL" : ""}
-       ${after === undefined ? "" : "AND (fired_at_ms, alert_id) < (?, ?)"}
-     ORDER BY fired_at_ms DESC, alert_id DESC LIMIT ?`,
+     WHERE organization_id = ? AND ${chosen}
+       ${rule === undefined ? "" : "AND rule = ?"}
+       ${state === undefined ? "" : "AND cleared_at_ms IS NULL"}
+       ${after === undefined ? "" : `AND (${time}, alert_id) < (?, ?)`}
+     ORDER BY ${time} DESC, alert_id DESC LIMIT ?`,
     organizationId,
+    ...(isPending ? [organizationId] : []),
     ...(rule === undefined ? [] : [rule]),
     ...(after === undefined ? [] : [Number(atMs), rest.join("/")]),
     limit + 1,
   );
-  return toPage(rows.map(toAlert), limit, (one) => `${one.firedAtMs}/${one.alertId}`);
+  return toPage(
+    rows.map(toAlert),
+    limit,
+    (one) => `${isPending ? one.sinceMs : one.firedAtMs}/${one.alertId}`,
+  );
 }
 
 function toAlert(row: AlertRow): AlertRecord {
@@ -273,7 +295,7 @@ function toAlert(row: AlertRow): AlertRecord {
     ...{ rule, kind, name, text },
     alertId: row.alert_id,
     sinceMs: row.since_ms,
-    firedAtMs: row.fired_at_ms ?? 0,
+    firedAtMs: row.fired_at_ms ?? undefined,
     clearedAtMs: row.cleared_at_ms ?? undefined,
   };
 }
@@ -330,7 +352,7 @@ export function* recordAlerts(parameters: Given<"recordAlerts">): Result<"record
   if (row === undefined) {
     return undefined;
   }
-  const rule = { ...toRule({ ...row, firing: 0 }), organizationId };
+  const rule = { ...toRule({ ...row, firing: 0, pending: 0 }), organizationId };
   const before = yield* liveAlerts(ruleId);
   const after = step(before, { ...parameters, holdMs: rule.holdMs, rule });
   for (const gone of pieces(after.gone, MAX_ALERTS_PER_STATEMENT)) {

@@ -395,7 +395,7 @@ export function alertsContract(it: It): void {
     await rules.minute("a", "b", "c");
     await rules.minute("a", "b", "c");
     await rules.minute("c");
-    await rules.minute("c");
+    await rules.minute("c", "d", "e");
     const names: string[] = [];
     let after: string | undefined;
     do {
@@ -405,8 +405,17 @@ export function alertsContract(it: It): void {
       after = page.next;
     } while (after !== undefined);
     expect(names).toEqual(["deployment c", "deployment b", "deployment a"]);
-    const firing = await hosting.listAlerts({ organizationId, limit: 9, firing: true });
+    const firing = await hosting.listAlerts({ organizationId, limit: 9, state: "firing" });
     expect(firing.items.map(({ name }) => name)).toEqual(["deployment c"]);
+    const pending: string[] = [];
+    do {
+      const query = { organizationId, limit: 1, state: "pending" as const };
+      const page = await hosting.listAlerts({ ...query, ...(after !== undefined && { after }) });
+      pending.push(...page.items.map(({ name, firedAtMs }) => `${name} ${firedAtMs}`));
+      after = page.next;
+    } while (after !== undefined);
+    expect(pending).toEqual(["deployment e undefined", "deployment d undefined"]);
+    expect(await hosting.listAlertRules(rules.key)).toMatchObject([{ firing: 1, pending: 2 }]);
     const none = await hosting.listAlerts({ organizationId, limit: 9, rule: "other" });
     expect(none.items).toEqual([]);
     expect(await rules.told()).toEqual([]);

@@ -32,6 +32,7 @@ from .organization_task import EndpointCallStats
 from .deployment import EndpointChange
 from .endpoint import EndpointKind
 from .organization_task import EndpointTaskStats
+from .organization_task import FailedCallStats
 from .webhook import FailingWebhook
 from .task import FailureReason
 from .deployment import FileChange
@@ -164,6 +165,7 @@ __all__ = [
     "EndpointChange",
     "EndpointKind",
     "EndpointTaskStats",
+    "FailedCallStats",
     "FailingWebhook",
     "FailureReason",
     "FileChange",

@@ -71,9 +71,9 @@ class Alert:
     since: _dt.datetime | None = None
     """Since when it is true."""
     fired_at: _dt.datetime | None = None
-    """When it fired."""
+    """When it fired. Not set: it is pending."""
     cleared_at: _dt.datetime | None = None
-    """When it cleared. Not set: it fires."""
+    """When it cleared. Not set: it fires, or is pending."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -159,6 +159,8 @@ class AlertRule:
     change it. In UpdateAlertRule, if it is not 0, the version that was read: nothing is changed
     if it is not the current one.
     """
+    pending: int = 0
+    """How many of its alerts are pending: found, and not yet true for as long as it holds."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -282,15 +284,19 @@ class SyncAlertService(_rpc.SyncService):
         rule: str = "",
         firing: bool = False,
         page_size: int = 0,
+        pending: bool = False,
     ) -> Iterator[Alert]:
-        """ListAlerts lists what fires and what has fired, newest first. Alerts are kept for 30
-        days after they have cleared.
+        """ListAlerts lists what fires and what has fired, newest first, or with `pending` what may
+        fire soon. Alerts are kept for 30 days after they have cleared.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID: both `firing` and `pending`).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
             "rule": rule,
             "firing": firing,
             "page_size": page_size,
+            "pending": pending,
         }
         call = _rpc.Call("tessera.v1.AlertService/ListAlerts", message, harmless=True)
         return self._pages(call, Alert, "alerts")
@@ -574,15 +580,19 @@ class AsyncAlertService(_rpc.AsyncService):
         rule: str = "",
         firing: bool = False,
         page_size: int = 0,
+        pending: bool = False,
     ) -> AsyncIterator[Alert]:
-        """ListAlerts lists what fires and what has fired, newest first. Alerts are kept for 30
-        days after they have cleared.
+        """ListAlerts lists what fires and what has fired, newest first, or with `pending` what may
+        fire soon. Alerts are kept for 30 days after they have cleared.
+
+        Errors: INVALID_ARGUMENT (REQUEST_INVALID: both `firing` and `pending`).
         """
         message: dict[str, _t.Any] = {
             "organization": organization,
             "rule": rule,
             "firing": firing,
             "page_size": page_size,
+            "pending": pending,
         }
         call = _rpc.Call("tessera.v1.AlertService/ListAlerts", message, harmless=True)
         return self._pages(call, Alert, "alerts")

@@ -118,6 +118,10 @@ class MetricSeries:
     """A value for each of `times`, to six digits. NaN (in JSON the text `NaN`) where nothing is
     known: no node measured, or nothing happened of which there could be a percentile.
     """
+    whole: float = 0
+    """The same statistic of the whole range, to six digits: of a percentile that of everything
+    that was measured in it, which is no average of `values`. NaN where nothing is known.
+    """
 
 
 @_dc.dataclass(kw_only=True)

@@ -60,6 +60,8 @@ class DeploymentTaskStats:
     """How many of these calls were answered with an error."""
     endpoint_calls: list[EndpointCallStats] = _dc.field(default_factory=list)
     """The calls by endpoint, sorted by name; endpoints without calls are left out."""
+    call_time: TaskPercentiles | None = None
+    """The `call_time` of all these calls together."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -80,6 +82,10 @@ class EndpointCallStats:
     """Time from the arrival of a call to its answer, or to the end of a stream. Not set if all
     these calls were counted by a version that did not tell endpoints apart.
     """
+    failures: list[FailedCallStats] = _dc.field(default_factory=list)
+    """The failed calls by the code of their error, the most frequent first. Calls that were
+    counted by a version that did not tell codes apart are in none of them.
+    """
 
 
 @_dc.dataclass(kw_only=True)
@@ -92,6 +98,18 @@ class EndpointTaskStats:
     """
     stats: TaskStats | None = None
     """Its numbers."""
+
+
+@_dc.dataclass(kw_only=True)
+class FailedCallStats:
+    """FailedCallStats has the number of calls that failed with one code."""
+
+    code: str = ""
+    """The code of the error as metrics have it, such as `invalid_argument`, `internal` or
+    `unavailable`.
+    """
+    calls: int = 0
+    """How many calls failed with it."""
 
 
 @_dc.dataclass(kw_only=True)
@@ -111,6 +129,14 @@ class GetTaskStatsResponse:
     end_time: _dt.datetime | None = None
     """When the window ends. Nodes add what they have counted every ten seconds, so this is up to
     12 seconds ago.
+    """
+    calls: int = 0
+    """How many calls of all these deployments were answered in the window."""
+    failed_calls: int = 0
+    """How many of these calls were answered with an error."""
+    call_time: TaskPercentiles | None = None
+    """Time from the arrival of a call to its answer, or to the end of a stream. Not set if no call
+    was answered.
     """
 
 

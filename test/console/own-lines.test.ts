@@ -50,14 +50,14 @@ describe("the charts of a service's own metrics", () => {
     const cases = [
       ["METRIC_KIND_COUNTER", "STATISTIC_RATE", ["40 in total", "20 in total"]],
       ["METRIC_KIND_GAUGE", "STATISTIC_AVERAGE", ["2 on average", "1 on average"]],
-      ["METRIC_KIND_HISTOGRAM", "STATISTIC_P95", ["3 at its peak", "2 at its peak"]],
+      ["METRIC_KIND_HISTOGRAM", "STATISTIC_P95", ["2 p95", "1 p95"]],
     ] as const;
     for (const [kind, statistic, summaries] of cases) {
       const series = [
         [0, 2],
         [1, 3],
       ].map((values, index): MetricSeriesJson => {
-        return { name: "size", statistic, labels: { part: `${index}` }, values };
+        return { name: "size", statistic, labels: { part: `${index}` }, values, whole: index + 1 };
       });
       const [chart] = ownCharts([{ name: "size", kind }], { series, step: "10s" });
       expect(chart?.lines.map(({ summary }) => summary)).toEqual(summaries);
@@ -68,21 +68,28 @@ describe("the charts of a service's own metrics", () => {
   it("show percentiles of one label set, and the 95th of several", () => {
     const score = (endpoint: string): MetricSeriesJson[] =>
       (["STATISTIC_P50", "STATISTIC_P95", "STATISTIC_P99"] as const).map((statistic, index) => {
-        return { name: "score", statistic, labels: { endpoint }, values: [index] };
+        return {
+          name: "score",
+          statistic,
+          labels: { endpoint },
+          values: [index],
+          whole: index + 5,
+        };
       });
     const declared: ServiceMetricJson[] = [{ name: "score", kind: "METRIC_KIND_HISTOGRAM" }];
     const [one] = ownCharts(declared, { series: score("read") });
     expect(one?.lines.map(({ values }) => values)).toEqual([[0], [1], [2]]);
     expect(one?.numbers.map(([value, words]) => `${value} ${words}`)).toEqual([
-      ...["0 usual p50", "1 usual p95, peak 1"],
+      ...["5 p50", "6 p95"],
     ]);
+    expect(one?.lines.map(({ summary }) => summary)).toEqual(["5", "6", "7"]);
     const [several] = ownCharts(declared, { series: [...score("read"), ...score("write")] });
     expect(several?.lines.map(({ name, values }) => [bare(name), values])).toEqual([
       ["endpoint=read", [1]],
       ["endpoint=write", [1]],
     ]);
     expect(several?.detail).toBe("Histogram: p95");
-    expect(several?.numbers).toEqual([["1", "peak p95"]]);
+    expect(several?.numbers).toEqual([]);
   });
 
   it("continue over a change of the metric, and tell what the newest revision does not declare", () => {

@@ -3,7 +3,7 @@ import {
   namedRange,
   readMetricsSearch,
 } from "../../src/console/app/pages/metrics/metrics-search.ts";
-import { highest, latest, totalOf } from "../../src/console/app/ui/line.ts";
+import { latest, totalOf } from "../../src/console/app/ui/line.ts";
 import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
 import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
 
@@ -54,11 +54,13 @@ describe("a range of time", () => {
 });
 
 describe("the numbers of a chart", () => {
-  it("are totals, the last and the highest of what is known", () => {
+  it("are totals, and the last that is known with whether it is that of now", () => {
     expect(totalOf([0.1, null, 0.25], 10)).toBe(4);
-    expect(latest([1, 3, null], count)).toBe("3");
-    expect(highest([null, 1, 3, 2], count)).toBe("3");
-    expect([latest([null], count), highest([], count)]).toEqual(["none", "none"]);
+    const nowS = Date.now() / 1_000;
+    const times = [nowS - 20, nowS - 10, nowS];
+    expect(latest([1, 3, null], times, count)).toEqual(["3", "now"]);
+    expect(latest([1, 3, null], [10, 20, 30], count)).toEqual(["3", "last"]);
+    expect(latest([null], [nowS], count)).toEqual(["none", "last"]);
     expect(perMinute(count)(1 / 60)).toBe("1/min");
   });
 });

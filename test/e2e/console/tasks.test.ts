@@ -468,9 +468,9 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     await page.getByText(/ · 0 of 1 deployment ready, 1 failing$/).waitFor();
     const numbers = page.locator(".numbers > div");
     for (const [name, text] of [
-      ["Success", /Success \(1 h\)\d+$/],
-      ["Failure", /Failure \(1 h\)[1-9]/],
-      ["Run time", /p50p95.+p99./],
+      ["Finished tasks", /^Finished tasks[1-9]/],
+      ["Failed tasks", /^Failed tasks[1-9]\d*[\d.]+ %$/],
+      ["Run time", / p95p50.+p99./],
     ] as const) {
       await numbers.filter({ hasText: name }).filter({ hasText: text }).waitFor();
     }

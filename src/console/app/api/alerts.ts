@@ -14,12 +14,13 @@ const MAX_DELIVERIES_PER_PAGE = 50;
 /** Alerts of the history that the page shows, newest first. */
 const MAX_SHOWN_ALERTS = 50;
 
-/** What fires, and what has fired. */
-export const alertsOf = (organization: string, firing: boolean) =>
+/** What fires, what is pending, or all that fires or has fired. */
+export const alertsOf = (organization: string, state: "firing" | "pending" | "fired") =>
   queryOptions({
-    queryKey: ["alerts", organization, firing],
+    queryKey: ["alerts", organization, state],
     queryFn: async ({ signal }) => {
-      const asked = { organization, firing, pageSize: MAX_SHOWN_ALERTS };
+      const only = state === "fired" ? {} : { [state]: true };
+      const asked = { organization, ...only, pageSize: MAX_SHOWN_ALERTS };
       return (await alerts.listAlerts(asked, { signal })).alerts ?? [];
     },
     refetchInterval: ALERTS_REFRESH_MS,

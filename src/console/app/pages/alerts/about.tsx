@@ -54,8 +54,8 @@ export const TRANSITIONS: Readonly<Record<string, string>> = {
 /** What it looks at, and what it has found. */
 export function AboutRule({ of: rule }: { readonly of: AlertRuleJson }) {
   const organization = useOrganization();
-  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
-  const { data: all } = useSuspenseQuery(alertsOf(organization, false));
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, "firing"));
+  const { data: all } = useSuspenseQuery(alertsOf(organization, "fired"));
   const { name, deployments = [], evaluatedAt, createdAt, createdBy } = rule;
   const cleared = all.filter(({ clearedAt }) => clearedAt !== undefined);
   const found = [...firing, ...cleared].filter((alert) => alert.rule === name);

@@ -1,15 +1,17 @@
 /** What is wrong now in an organization: alerts that fire, their rules, and what has fired. */
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { AlertJson, AlertRuleJson } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alerts, alertsOf, receiversOf, rulesOf } from "../../api/alerts.ts";
 import { capitalized } from "../../api/errors.ts";
 import { useOrganization } from "../../api/session.ts";
+import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { counted } from "../../ui/counted.ts";
-import { between } from "../../ui/duration.ts";
+import { between, durationMs } from "../../ui/duration.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { OpenableTable } from "../../ui/openable-table.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -26,7 +28,8 @@ export function Alerts() {
   return (
     <Page title="Alerts" description="What is wrong, and who is notified.">
       <Head />
-      <Firing />
+      <Live state="firing" />
+      <Live state="pending" />
       <Rules />
       <Receivers />
       <Told />
@@ -35,10 +38,11 @@ export function Alerts() {
   );
 }
 
-/** How it stands in a line: what fires, of how many rules, when they were looked at last, and who hears nothing. */
+/** How it stands in a line: what fires, is pending or fails, when rules were looked at last, and who hears nothing. */
 function Head() {
   const organization = useOrganization();
-  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, "firing"));
+  const { data: pending } = useSuspenseQuery(alertsOf(organization, "pending"));
   const { data: rules } = useSuspenseQuery(rulesOf(organization));
   const { data: receivers } = useSuspenseQuery(receiversOf(organization));
   const unheard = receivers.flatMap(({ name, disabled, pausedUntil }) =>
@@ -52,13 +56,20 @@ function Head() {
   if (firing.length + rules.length === 0) {
     return null;
   }
+  const isCalm = looking > 0 && pending.length === 0;
   return (
     <p className="page-head">
-      <Status tone={firing.length > 0 ? "bad" : looking === 0 ? "idle" : "good"}>
+      <Status tone={firing.length > 0 ? "bad" : isCalm ? "good" : "idle"}>
         {looking === 0 && firing.length === 0
           ? "All rules are disabled"
           : `${firing.length} firing`}
       </Status>
+      {pending.length > 0 && (
+        <a href="#pending">
+          <Status tone="warning">{`${pending.length} pending`}</Status>
+        </a>
+      )}
+      <FailingWebhooks />
       <span className="secondary">
         {counted(rules.length, "rule")}
         {checkedAt !== undefined && (
@@ -72,28 +83,69 @@ function Head() {
   );
 }
 
-function Firing() {
+/** How many webhooks are failing, whether or not a rule looks for them, with the way to them. */
+function FailingWebhooks() {
   const organization = useOrganization();
-  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  const { data: failing = [] } = useQuery(failingWebhooksOf(organization));
+  const [{ deployment = "" } = {}, ...others] = failing;
+  const text = `${counted(failing.length, "webhook")} failing`;
+  if (failing.length === 0) {
+    return null;
+  }
+  return others.every((one) => one.deployment === deployment) ? (
+    <Link
+      to="/o/$organization/deployments/$deployment/webhooks"
+      params={{ organization, deployment }}
+    >
+      <Status tone="warning">{text}</Status>
+    </Link>
+  ) : (
+    <Link to="/o/$organization" params={{ organization }}>
+      <Status tone="warning">{text}</Status>
+    </Link>
+  );
+}
+
+interface LiveProps {
+  readonly state: "firing" | "pending";
+}
+
+/** The alerts that fire, or that are pending and fire unless what they are about ends before. */
+function Live({ state }: LiveProps) {
+  const organization = useOrganization();
+  const { data: found } = useSuspenseQuery(alertsOf(organization, state));
+  const { data: rules } = useSuspenseQuery(rulesOf(organization));
+  const isPending = state === "pending";
   return (
-    firing.length > 0 && (
-      <section aria-labelledby="firing">
-        <h2 id="firing">Firing</h2>
+    found.length > 0 && (
+      <section aria-labelledby={state}>
+        <h2 id={state}>{isPending ? "Pending" : "Firing"}</h2>
         <OpenableTable
-          label="Alerts that fire, newest first"
-          items={firing}
+          label={
+            isPending ? "Alerts that are pending, newest first" : "Alerts that fire, newest first"
+          }
+          items={found}
           keyOf={({ id = "" }) => id}
           columns={[
             { name: "What", cell: (alert) => <Subject of={alert} /> },
             { name: "Found", grows: true, narrow: "unnamed", cell: Found },
             { name: "Rule", cell: ({ rule }) => rule },
             { name: "Began", cell: ({ since }) => since !== undefined && <Time at={since} /> },
+            ...(isPending
+              ? [{ name: "Fires", cell: (alert: AlertJson) => firesAt(alert, rules) }]
+              : []),
           ]}
           detailsOf={(alert) => <AboutAlert of={alert} />}
         />
       </section>
     )
   );
+}
+
+/** When an alert fires that is pending: once it has been true for as long as its rule holds. */
+function firesAt({ rule: name, since = "" }: AlertJson, rules: readonly AlertRuleJson[]) {
+  const { hold = "0s" } = rules.find((one) => one.name === name) ?? {};
+  return <DueTime at={new Date(Date.parse(since) + durationMs(hold)).toISOString()} />;
 }
 
 /** What was found, which may be long. The text of an alert continues a sentence; here it is one. */
@@ -234,13 +286,15 @@ function Condition({ of: { condition, deployments = [] } }: { readonly of: Alert
 }
 
 function State({ of: one }: { readonly of: AlertRuleJson }) {
-  const { disabled, firing = 0, silencedUntil, evaluatedAt } = one;
+  const { disabled, firing = 0, pending = 0, silencedUntil, evaluatedAt } = one;
   return (
     <>
       {disabled ? (
         <Status tone="idle">disabled</Status>
       ) : firing > 0 ? (
         <Status tone="bad">{`firing (${firing})`}</Status>
+      ) : pending > 0 ? (
+        <Status tone="warning">{`pending (${pending})`}</Status>
       ) : (
         <Status tone={evaluatedAt === undefined ? "working" : "good"}>
           {evaluatedAt === undefined ? "new" : "OK"}
@@ -257,7 +311,7 @@ function State({ of: one }: { readonly of: AlertRuleJson }) {
 
 function History() {
   const organization = useOrganization();
-  const { data: all } = useSuspenseQuery(alertsOf(organization, false));
+  const { data: all } = useSuspenseQuery(alertsOf(organization, "fired"));
   const cleared = all.filter(({ clearedAt }) => clearedAt !== undefined);
   if (cleared.length === 0) {
     return null;

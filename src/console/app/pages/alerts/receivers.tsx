@@ -250,8 +250,8 @@ export function Told() {
   const { act } = useActing(["alerts", organization]);
   const list = useSuspenseInfiniteQuery(toldOf(organization));
   const { data: receivers } = useSuspenseQuery(receiversOf(organization));
-  const { data: known } = useSuspenseQuery(alertsOf(organization, false));
-  const { data: firing } = useSuspenseQuery(alertsOf(organization, true));
+  const { data: known } = useSuspenseQuery(alertsOf(organization, "fired"));
+  const { data: firing } = useSuspenseQuery(alertsOf(organization, "firing"));
   const all = [...firing, ...known];
   return (
     <Deliveries

@@ -18,11 +18,13 @@ const PAGES = {
   node: "/o/$organization/machines",
 } as const;
 
-/** While it fires, its mark is before it. */
+/** While it fires or is pending, its mark is before it. */
 export function Subject({ of: alert }: { readonly of: AlertJson }) {
   return (
     <span className="alert-subject">
-      {alert.clearedAt === undefined && <Status tone="bad">{""}</Status>}
+      {alert.clearedAt === undefined && (
+        <Status tone={alert.firedAt === undefined ? "warning" : "bad"}>{""}</Status>
+      )}
       <Where of={alert} />
     </span>
   );

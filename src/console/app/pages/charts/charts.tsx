@@ -4,7 +4,7 @@ import type {
   MetricSeriesJson,
   QueryMetricsResponseJson,
 } from "../../../../../gen/tessera/v1/metrics_pb.js";
-import { type Line, numbersOf } from "../../ui/line.ts";
+import { type Line, numbersOf, wholeOf, wholeText } from "../../ui/line.ts";
 import { Chart } from "./chart.tsx";
 import { isDrawn, type Plotted } from "./plot.ts";
 import type { Shown } from "./shown.ts";
@@ -23,13 +23,17 @@ export function Charts({ charts, measured, first = 0, nothing, ...rest }: Charts
     const { times: texts = [], series = [], step = "0s" } = measured;
     const times = texts.slice(first).map(Number);
     const sinceS = Number(texts[firstIn(measured)] ?? 0);
-    const all = charts.map(({ lines: named, numbers, empty, ...chart }) => {
+    const all = charts.map(({ lines: named, numbers, empty, isPercentiles, ...chart }) => {
       const lines = named.map(([name, statistic, label, colour, dashes = 0]): Line => {
-        const values = valuesOf(series, { name, statistic, points: texts.length }).slice(first);
-        return { name: label, colour, dashes, values };
+        const found = seriesOf(series, name, statistic);
+        const values = found ? numbersOf(found.values) : texts.map(() => null);
+        const line = { name: label, colour, dashes, values: values.slice(first) };
+        const whole = found && wholeOf(found);
+        return isPercentiles
+          ? { ...line, whole, summary: wholeText({ ...line, whole }, chart.format) }
+          : line;
       });
-      const values = lines.map((line) => line.values);
-      const shown = numbers(values, Number.parseFloat(step));
+      const shown = numbers(lines, { times, stepS: Number.parseFloat(step) });
       return { ...chart, times, lines, sinceS, numbers: shown, empty, zero: empty };
     });
     // What says that nothing happened is read last.
@@ -58,16 +62,11 @@ export function firstIn({ series = [] }: QueryMetricsResponseJson): number {
   return Math.min(points, ...firsts.filter((at) => at >= 0));
 }
 
-function valuesOf(
+const seriesOf = (
   all: readonly MetricSeriesJson[],
-  {
-    name,
-    statistic,
-    points,
-  }: { readonly name: string; readonly statistic: string; readonly points: number },
-): Line["values"] {
-  const found = all.find(
+  name: string,
+  statistic: string,
+): MetricSeriesJson | undefined =>
+  all.find(
     (one) => one.name === name && !one.custom && (!statistic || one.statistic === statistic),
   );
-  return found === undefined ? Array.from({ length: points }, () => null) : numbersOf(found.values);
-}

@@ -1,11 +1,10 @@
-/** The calls and tasks of an organization, or of a deployment, in the last hour, or since its first ones. */
+/** The calls and tasks of an organization, or of a deployment, over the last hour, or since its first ones. */
 import { useQuery } from "@tanstack/react-query";
-import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { messageOf } from "../../api/errors.ts";
 import type { AskedMetrics } from "../../api/metrics.ts";
-import { duration } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
+import { tickText } from "../../ui/time-range.ts";
 import { Charts, firstIn } from "./charts.tsx";
 import { hourOf } from "./hour.ts";
 import { CHARTS } from "./shown.ts";
@@ -18,37 +17,32 @@ const MIN_POINTS = 3;
 
 export default function LastHour(of: Pick<AskedMetrics, "organization" | "deployment">) {
   const { data, error } = useQuery(hourOf(of));
-  const first = data === undefined ? 0 : firstIn(data);
-  const points = (data?.times?.length ?? 0) - first;
+  if (data === undefined) {
+    return error ? <Notice kind="error">{messageOf(error)}</Notice> : <Loading />;
+  }
+  const { times = [] } = data;
+  const first = firstIn(data);
+  const points = times.length - first;
   const isOne = of.deployment !== undefined;
+  if (points > 0 && points < MIN_POINTS) {
+    return (
+      <p className="secondary">The first ones came just now: charts begin after half a minute.</p>
+    );
+  }
   return (
-    <section aria-labelledby="hour">
-      <h2 id="hour">
-        Calls and tasks{points >= MIN_POINTS && data && `, last ${spanOf(data, first)}`}
-      </h2>
-      {data === undefined ? (
-        error ? (
-          <Notice kind="error">{messageOf(error)}</Notice>
-        ) : (
-          <Loading />
-        )
-      ) : points > 0 && points < MIN_POINTS ? (
-        <p className="secondary">The first ones came just now: charts begin after half a minute.</p>
-      ) : (
-        <Charts
-          charts={isOne ? CHARTS.trend : CHARTS.few}
-          measured={data}
-          first={first}
-          heightPx={isOne ? LOW_PX : undefined}
-          nothing="Nothing was called in the last hour."
-        />
+    <>
+      <Charts
+        charts={isOne ? CHARTS.trend : CHARTS.few}
+        measured={data}
+        first={first}
+        heightPx={isOne ? LOW_PX : undefined}
+        nothing="Nothing was called in the last hour."
+      />
+      {first > 0 && points > 0 && (
+        <p className="secondary">
+          Nothing was measured before {tickText(Number(times[first]) * 1_000)}.
+        </p>
       )}
-    </section>
+    </>
   );
-}
-
-/** How long charts that begin with the point `first` are, such as `4 min`; `hour` where they have all. */
-function spanOf({ times = [], step = "0s" }: QueryMetricsResponseJson, first: number): string {
-  const minutes = Math.ceil(((times.length - first) * Number.parseFloat(step)) / 60);
-  return first === 0 ? "hour" : duration(minutes * 60_000);
 }

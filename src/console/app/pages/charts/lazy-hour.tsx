@@ -9,14 +9,7 @@ const LoadedHour = lazyRouteComponent(() => loaded(import("./last-hour.tsx")));
 
 export function LastHour(of: Pick<AskedMetrics, "organization" | "deployment">) {
   return (
-    <Suspense
-      fallback={
-        <section>
-          <h2>Calls and tasks</h2>
-          <Loading />
-        </section>
-      }
-    >
+    <Suspense fallback={<Loading />}>
       <LoadedHour {...of} />
     </Suspense>
   );

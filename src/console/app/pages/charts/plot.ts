@@ -1,7 +1,7 @@
 /** How uPlot draws the lines of a chart. */
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Line } from "../../ui/line.ts";
+import { type Line, latest } from "../../ui/line.ts";
 import type { Format } from "../../ui/quantity.ts";
 import { secondText, type TimeBounds, tickText, utcDayText } from "../../ui/time-range.ts";
 import { isFine, ticksBetween } from "./time-ticks.ts";
@@ -56,14 +56,10 @@ export const shown = (value: number | null | undefined, format: Format): string 
 export const isDrawn = (lines: readonly Line[]): boolean =>
   lines.some(({ values }) => values.some((value) => value !== null && value !== 0));
 
-/** A value that is older than this is not that of now. */
-const MAX_NOW_AGE_MS = 60_000;
-
-/** What the legend shows while nothing is pointed at: the last value, and whether it is that of now. */
-function latestOf({ times, format }: Plotted, values: Line["values"]): string {
-  const last = values.findLastIndex((value) => value !== null);
-  const isNow = (times[last] ?? 0) * 1_000 > Date.now() - MAX_NOW_AGE_MS;
-  return last < 0 ? "none" : `${shown(values[last], format)} ${isNow ? "now" : "last"}`;
+/** What the legend shows of a line while nothing is pointed at: the last value, unless it has something better. */
+function summaryOf({ times, format, isDaily }: Plotted, { values, summary, sameAs }: Line): string {
+  const text = summary ?? (isDaily ? "" : latest(values, times, format).join(" "));
+  return sameAs === undefined ? text : `${text}, same as ${sameAs}`.replace(/^, /, "");
 }
 
 const moment = new Intl.DateTimeFormat(undefined, {
@@ -234,7 +230,10 @@ function axesOf(plotted: Plotted): UPlot.Axis[] {
 }
 
 /** The dashes that tell lines of one colour, or on one another, apart: the first line is solid. */
-const DASHES = [[], [6, 6], [3, 9], [12, 4]] as const;
+const DASHES = [[], [6, 6], [2, 4], [12, 4]] as const;
+
+/** The borders that show these dashes in the legend. */
+const MARKERS = ["solid", "dashed", "dotted", "dashed"] as const;
 
 /** Of a day a bar takes most, and no more than is seen as one. */
 const bars = UPlot.paths.bars?.({ size: [0.7, 48] }) as UPlot.Series.PathBuilder;
@@ -249,6 +248,7 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
   return {
     width,
     height: heightPx,
+    class: isDaily ? "has-bars" : "has-lines",
     padding: [8, isDaily ? LABEL_PX / 4 : 1, 0, 0],
     cursor: {
       points: { size: 6, show: !isDaily },
@@ -275,14 +275,11 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
     },
     legend: {
       markers: {
-        // A dashed line has a dashed frame.
-        width: (_plot, series) => (lines[series - 1]?.dashes ? 2 : 0),
-        dash: "dashed",
+        // A piece of the line, as its style sheet has it: its upper edge.
+        width: 2,
+        dash: (_plot, series) => MARKERS[(lines[series - 1]?.dashes ?? 0) % MARKERS.length] ?? "",
         stroke: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
-        fill: (_plot, series) => {
-          const { colour: variable = "--text", dashes } = lines[series - 1] ?? {};
-          return dashes ? "transparent" : colour(variable)();
-        },
+        fill: (_plot, series) => colour(lines[series - 1]?.colour ?? "--text")(),
       },
     },
     scales: {
@@ -309,10 +306,13 @@ function optionsOf(current: () => Plotted, width: number): UPlot.Options {
         ...(isDaily && { fill: colour(variable), width: 0, paths: bars }),
         value: (_plot: UPlot, _value: number | null, _series: number, index: number | null) => {
           const plotted = current();
-          const { values = [], summary } = plotted.lines[line] ?? {};
+          const one = plotted.lines[line];
+          if (one === undefined) {
+            return "";
+          }
           return index === null
-            ? (summary ?? (isDaily ? "" : latestOf(plotted, values)))
-            : shown(values[index], plotted.format);
+            ? summaryOf(plotted, one)
+            : shown(one.values[index], plotted.format);
         },
       })),
     ],

@@ -1,13 +1,6 @@
 /** The charts of a deployment, or of an organization: what each shows, and in which unit. */
 import type { AskedMetrics } from "../../api/metrics.ts";
-import {
-  type ChartNumber,
-  highest,
-  type Line,
-  latest,
-  percentileNumbers,
-  totalOf,
-} from "../../ui/line.ts";
+import { type ChartNumber, type Line, latest, percentileNumbers, totalOf } from "../../ui/line.ts";
 import { bytes, count, type Format, percent, perMinute, seconds } from "../../ui/quantity.ts";
 
 type Metric = AskedMetrics["metrics"][number];
@@ -28,18 +21,27 @@ export interface Shown {
     colour: string,
     dashes?: number,
   ])[];
+  /** Its lines are percentiles: the legend has those of the whole range. */
+  readonly isPercentiles?: true;
   readonly metrics: readonly Metric[];
-  /** The numbers that it is looked at for, from its lines, with what they are. */
-  numbers(of: readonly Line["values"][], stepS: number): readonly ChartNumber[];
+  /** The numbers that it is looked at for, of the whole range or of now, with what they are. */
+  numbers(lines: readonly Line[], of: Steps): readonly ChartNumber[];
   /** What did not happen where it has no line. */
   readonly empty: string;
+}
+
+/** The points that all lines of a chart have. */
+interface Steps {
+  readonly times: readonly number[];
+  readonly stepS: number;
 }
 
 /** The percentiles of how long something took. */
 const timesOf = (series: string, about: Pick<Shown, "title" | "metrics" | "empty">): Shown => ({
   ...about,
   format: seconds,
-  numbers: ([p50 = [], p95 = []]) => percentileNumbers(p50, p95, seconds),
+  isPercentiles: true,
+  numbers: ([p50, p95]) => percentileNumbers(p50, p95, seconds),
   lines: [
     [series, "STATISTIC_P50", "p50", "--low"],
     [series, "STATISTIC_P95", "p95", "--middle"],
@@ -47,31 +49,40 @@ const timesOf = (series: string, about: Pick<Shown, "title" | "metrics" | "empty
   ],
 });
 
-/** Failures have the colour of their line while there are any. */
-const failures = (amount: number, text: string, words: string): ChartNumber =>
-  amount > 0 ? [text, words, "--bad"] : [text, words];
+/** How many failed, and which part; in the colour of their line while there are any. */
+const failures = (failed: number, all: number): ChartNumber =>
+  failed > 0
+    ? [count(failed), `failed (${percent(failed / Math.max(all, 1))})`, "--bad"]
+    : ["0", "failed"];
+
+interface Newest extends Pick<Steps, "times"> {
+  readonly format: Format;
+  readonly colour: string;
+}
+
+/** The last value of a line, and whether it is that of now. */
+function newest(line: Line | undefined, words: string, of: Newest): ChartNumber {
+  const [value, when] = latest(line?.values ?? [], of.times, of.format);
+  return [value, `${words} ${when}`, of.colour];
+}
 
 const CALLS: readonly Shown[] = [
   {
     title: "Calls",
     format: perMinute(count),
     metrics: ["METRIC_CALLS", "METRIC_CALL_ERRORS"],
-    numbers: ([calls = [], errors = []], stepS) => [
-      [count(totalOf(calls, stepS)), "calls", "--accent"],
-      failures(
-        totalOf(errors, stepS),
-        shareOf(totalOf(errors, stepS), totalOf(calls, stepS)),
-        "errors",
-      ),
-    ],
+    numbers: ([calls, failed], { stepS }) => {
+      const [all, bad] = [totalOf(calls?.values, stepS), totalOf(failed?.values, stepS)];
+      return [[count(all), "calls", "--accent"], failures(bad, all)];
+    },
     empty: "No calls in this time.",
     lines: [
       ["calls", "", "calls", "--accent"],
-      ["call_errors", "", "errors", "--bad"],
+      ["call_errors", "", "failed", "--bad"],
     ],
   },
   timesOf("call_seconds", {
-    title: "Time to answer calls",
+    title: "Call latency",
     metrics: ["METRIC_CALL_SECONDS"],
     empty: "No call was answered in this time.",
   }),
@@ -82,14 +93,17 @@ const TASKS: readonly Shown[] = [
     title: "Tasks",
     format: perMinute(count),
     metrics: ["METRIC_TASKS_SUBMITTED", "METRIC_TASKS_SUCCEEDED", "METRIC_TASKS_FAILED"],
-    numbers: ([, failed = [], submitted = []], stepS) => [
-      [count(totalOf(submitted, stepS)), "submitted", "--accent"],
-      failures(totalOf(failed, stepS), count(totalOf(failed, stepS)), "failure"),
-    ],
+    numbers: ([succeeded, failed, submitted], { stepS }) => {
+      const bad = totalOf(failed?.values, stepS);
+      return [
+        [count(totalOf(submitted?.values, stepS)), "submitted", "--accent"],
+        failures(bad, totalOf(succeeded?.values, stepS) + bad),
+      ];
+    },
     empty: "No tasks in this time.",
     lines: [
-      ["tasks_succeeded", "", "success", "--good"],
-      ["tasks_failed", "", "failure", "--bad"],
+      ["tasks_succeeded", "", "succeeded", "--good"],
+      ["tasks_failed", "", "failed", "--bad"],
       ["tasks_submitted", "", "submitted", "--accent", 1],
     ],
   },
@@ -98,13 +112,13 @@ const TASKS: readonly Shown[] = [
     format: count,
     isWhole: true,
     metrics: ["METRIC_TASKS_QUEUED", "METRIC_TASKS_RUNNING"],
-    numbers: ([queued = [], running = []]) => [
-      [latest(queued, rounded), `waiting, peak ${highest(queued, rounded)}`, "--warning"],
-      [latest(running, rounded), `running, peak ${highest(running, rounded)}`, "--accent"],
+    numbers: ([queued, running], { times }) => [
+      newest(queued, "queued", { times, format: rounded, colour: "--warning" }),
+      newest(running, "running", { times, format: rounded, colour: "--accent" }),
     ],
-    empty: "No task was waiting or running when it was measured.",
+    empty: "No task was queued or running when it was measured.",
     lines: [
-      ["tasks_queued", "", "waiting", "--warning"],
+      ["tasks_queued", "", "queued", "--warning"],
       ["tasks_running", "", "running", "--accent"],
     ],
   },
@@ -126,7 +140,9 @@ const WORKERS: readonly Shown[] = [
     format: count,
     isWhole: true,
     metrics: ["METRIC_WORKERS", "METRIC_WORKERS_STARTING", "METRIC_WORKERS_DESIRED"],
-    numbers: ([ready = []]) => [[latest(ready, rounded), "ready", "--good"]],
+    numbers: ([ready], { times }) => [
+      newest(ready, "ready", { times, format: rounded, colour: "--good" }),
+    ],
     empty: "No worker was up in this time.",
     lines: [
       ["workers", "", "ready", "--good"],
@@ -139,16 +155,22 @@ const WORKERS: readonly Shown[] = [
     format: bytes,
     binary: true,
     metrics: ["METRIC_WORKER_MEMORY_BYTES"],
-    numbers: ([memory = []]) => [[latest(memory, bytes), "all workers", "--accent"]],
+    numbers: ([memory], { times }) => [
+      newest(memory, "all workers", { times, format: bytes, colour: "--accent" }),
+    ],
     empty: "No worker was up in this time.",
     lines: [["worker_memory_bytes", "", "all workers", "--accent"]],
   },
 ];
 
+/** Charts of an overview, which has their numbers above them. */
+const withoutNumbers = (charts: readonly (Shown | undefined)[]): readonly Shown[] =>
+  charts.filter((one) => one !== undefined).map((one) => ({ ...one, numbers: () => [] }));
+
 /** The charts of the overview of an organization, the charts of the overview of a deployment, and all. */
 export const CHARTS = {
-  few: [CALLS[0], CALLS[1], TASKS[0], TASKS[2]].filter((one) => one !== undefined),
-  trend: [CALLS[0], TASKS[0]].filter((one) => one !== undefined),
+  few: withoutNumbers([CALLS[0], CALLS[1], TASKS[0], TASKS[2]]),
+  trend: withoutNumbers([CALLS[0], TASKS[0]]),
   all: [...CALLS, ...TASKS, ...WORKERS],
 } as const satisfies Record<string, readonly Shown[]>;
 
@@ -158,6 +180,3 @@ export const metricsFor = (charts: readonly Shown[]): Metric[] =>
 
 /** Averages of what can be counted: a half is told, a hundredth is not. */
 const rounded: Format = (value) => count(Math.round(value * 10) / 10);
-
-/** A part of a whole, such as `0.4 %`. */
-const shareOf = (part: number, whole: number): string => percent(part / Math.max(whole, 1));

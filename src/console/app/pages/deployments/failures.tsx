@@ -26,7 +26,7 @@ export function Failures({ name }: { readonly name: string }) {
   const isPart = failed.length >= MAX_TASKS_PER_PAGE || causes.length > MAX_CAUSES;
   return (
     <section aria-labelledby="failures">
-      <h2 id="failures">Why tasks failed</h2>
+      <h3 id="failures">Why tasks failed</h3>
       <ul className="failure-rows">
         {causes.slice(0, MAX_CAUSES).map((cause) => (
           <CauseRow key={cause.text} of={cause} deployment={name} />

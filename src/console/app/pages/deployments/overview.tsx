@@ -5,26 +5,23 @@ import type {
   DeploymentJson,
   DeploymentSettingsJson,
 } from "../../../../../gen/tessera/v1/deployment_pb.js";
-import type { QueryMetricsResponseJson } from "../../../../../gen/tessera/v1/metrics_pb.js";
 import { useOrganization } from "../../api/session.ts";
-import { statsIn, statsOf, taskStatsOf } from "../../api/task-stats.ts";
+import { statsOf, taskStatsOf } from "../../api/task-stats.ts";
 import { newestQueuedOf } from "../../api/tasks.ts";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
-import { duration, durationMs } from "../../ui/duration.ts";
-import { highest, numbersOf } from "../../ui/line.ts";
+import { durationMs } from "../../ui/duration.ts";
 import { Notice } from "../../ui/notice.tsx";
-import { Numbers } from "../../ui/numbers.tsx";
-import { count, percent, seconds } from "../../ui/quantity.ts";
+import { seconds } from "../../ui/quantity.ts";
 import { Time } from "../../ui/time.tsx";
-import { hourOf } from "../charts/hour.ts";
 import { LastHour } from "../charts/lazy-hour.tsx";
 import { whyQueued } from "../tasks/state.tsx";
+import { CallFailures } from "./call-failures.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Failures } from "./failures.tsx";
 import { DeploymentFrame } from "./frame.tsx";
+import { HourNumbers } from "./hour-numbers.tsx";
 import { placeOf } from "./place.ts";
-import { endedOf, toneOfFailed } from "./state-words.ts";
 import { Workers } from "./workers.tsx";
 
 const ACCESS: Readonly<Record<string, string>> = {
@@ -134,73 +131,22 @@ function Facts({ deployment }: { readonly deployment: DeploymentJson }) {
   );
 }
 
-// How a deployment did in the last hour: in numbers, over time, and why tasks failed.
+// How a deployment did in the last hour: in numbers, why calls and tasks failed, and over time.
 
 function Health({ name }: { readonly name: string }) {
   const organization = useOrganization();
-  const { data: measured } = useQuery(hourOf({ organization, deployment: name }));
-  const { data: stats } = useQuery(taskStatsOf(organization));
-  const total = stats ? statsIn(stats, name) : {};
-  const { queued = 0, running = 0, failed = 0, oldestQueuedAge } = total;
-  const ended = endedOf(total);
-  const { calls = 0, failedCalls = 0 } = stats ? statsOf(stats, name) : {};
-  const params = { organization, deployment: name };
+  const { data } = useQuery(taskStatsOf(organization));
+  const stats = data && statsOf(data, name);
+  const { queued = 0, failed = 0 } = stats?.total ?? {};
   return (
-    <>
-      <Numbers
-        label="How it does"
-        numbers={[
-          { name: "Calls (1 h)", value: stats ? count(calls) : "–" },
-          {
-            name: "Failed calls (1 h)",
-            tone: toneOfFailed(failedCalls, calls),
-            value:
-              failedCalls > 0 ? (
-                <Link
-                  to="/o/$organization/deployments/$deployment/metrics"
-                  params={params}
-                  search={{ range: "1h" }}
-                >
-                  {count(failedCalls)}
-                </Link>
-              ) : (
-                noneOr(stats)
-              ),
-            ...(failedCalls > 0 && { note: `${percent(failedCalls / calls)} of calls` }),
-          },
-          {
-            name: "Failed tasks (1 h)",
-            tone: toneOfFailed(failed, ended),
-            value:
-              failed > 0 ? (
-                <Link
-                  to="/o/$organization/deployments/$deployment/tasks"
-                  params={params}
-                  search={{ status: "failure", since: "1h" }}
-                >
-                  {count(failed)}
-                </Link>
-              ) : (
-                noneOr(stats)
-              ),
-          },
-          { name: "Peak p95 (1 h)", value: measured ? peakOf(measured) : "–", note: "of calls" },
-          {
-            name: "Queued now",
-            value: stats ? count(queued) : "–",
-            ...(oldestQueuedAge !== undefined && {
-              note: `oldest for ${duration(durationMs(oldestQueuedAge))}`,
-            }),
-          },
-          { name: "Running now", value: stats ? count(running) : "–" },
-        ]}
-      />
+    <section aria-labelledby="hour" className="hour deployment-hour">
+      <h2 id="hour">Last hour</h2>
+      <HourNumbers of={stats} deployment={name} />
       {queued > 0 && <WhyQueued name={name} />}
-      <div className="deployment-hour">
-        {failed > 0 && <Failures name={name} />}
-        <LastHour organization={organization} deployment={name} />
-      </div>
-    </>
+      {stats && <CallFailures deployment={name} stats={stats} />}
+      {failed > 0 && <Failures name={name} />}
+      <LastHour organization={organization} deployment={name} />
+    </section>
   );
 }
 
@@ -225,13 +171,3 @@ function WhyQueued({ name }: { readonly name: string }) {
     )
   );
 }
-
-/** Zero once it is known. */
-const noneOr = (known: object | undefined): string => (known ? "0" : "–");
-
-/** The worst of 95 % of calls in any step. */
-const peakOf = ({ series = [] }: QueryMetricsResponseJson): string =>
-  highest(
-    numbersOf(series.find(({ statistic }) => statistic === "STATISTIC_P95")?.values),
-    seconds,
-  );

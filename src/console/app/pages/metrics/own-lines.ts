@@ -7,12 +7,13 @@ import type {
 import { isolated } from "../../ui/isolated.ts";
 import {
   type ChartNumber,
-  highest,
   type Line,
   latest,
   numbersOf,
   percentileNumbers,
   totalOf,
+  wholeOf,
+  wholeText,
 } from "../../ui/line.ts";
 import { type Format, formatOf, perMinute, perSecond } from "../../ui/quantity.ts";
 
@@ -57,7 +58,7 @@ const ENDINGS = /_(seconds|bytes|ratio|percent|celsius)(_total)?$/;
 /** In the order of their declaration, then those that the newest revision does not declare. */
 export function ownCharts(
   declared: readonly ServiceMetricJson[],
-  { series = [], leftOut = {}, step = "0s" }: QueryMetricsResponseJson,
+  { series = [], leftOut = {}, step = "0s", times = [] }: QueryMetricsResponseJson,
 ): readonly OwnChart[] {
   const byName = Map.groupBy(series, ({ name = "" }) => name);
   const undeclared = [...byName]
@@ -71,8 +72,8 @@ export function ownCharts(
     const sets = setsOf(byName.get(name) ?? [], kind);
     const several = sets.size > 1;
     const stepS = Number.parseFloat(step);
-    const summedOf = (values: Line["values"]) => summed(values, { kind, unit, stepS });
-    const lines = several ? linesOf(sets, summedOf) : percentilesOf(sets);
+    const summedOf = (one: Measured) => summed(one, { kind, unit, stepS });
+    const lines = several ? linesOf(sets, summedOf) : percentilesOf(sets, formatOf(unit));
     return {
       name,
       help: help ?? "",
@@ -83,9 +84,9 @@ export function ownCharts(
       isFitted: kind === "METRIC_KIND_HISTOGRAM",
       lines:
         kind === "METRIC_KIND_COUNTER" && !several
-          ? lines.map((line) => ({ ...line, summary: summedOf(line.values).text }))
+          ? lines.map((line) => ({ ...line, summary: summedOf(line).text }))
           : lines,
-      numbers: numbersIn({ kind, unit, stepS, sets, lines }),
+      numbers: numbersIn({ kind, unit, stepS, sets, lines, times: times.map(Number) }),
       leftOut: leftOut[name] ?? 0,
     };
   });
@@ -98,9 +99,9 @@ interface Summed {
   readonly text: string;
 }
 
-/** Of a counter how much there was in the whole time, of a gauge its average, of percentiles the highest. */
+/** Of the whole range: of a counter how much there was, of a gauge its average, of a histogram its p95. */
 function summed(
-  values: Line["values"],
+  { values, whole = 0 }: Measured,
   { kind, unit, stepS }: Pick<Numbered, "kind" | "unit" | "stepS">,
 ): Summed {
   const format = formatOf(unit);
@@ -108,40 +109,34 @@ function summed(
     const amount = values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
     return { amount, text: `${format(totalOf(values, stepS))} in total` };
   }
-  if (kind === "METRIC_KIND_HISTOGRAM") {
-    const amount = Math.max(0, ...values.map((value) => value ?? 0));
-    return { amount, text: `${format(amount)} at its peak` };
-  }
-  const amount = averageOf(values);
-  return { amount, text: `${format(amount)} on average` };
+  const words = kind === "METRIC_KIND_HISTOGRAM" ? "p95" : "on average";
+  return { amount: whole, text: `${format(whole)} ${words}` };
 }
 
 interface Numbered {
   readonly kind: Kind;
   readonly unit: string;
   readonly stepS: number;
+  readonly times: readonly number[];
   readonly sets: ReadonlyMap<string, LabelSet>;
   readonly lines: readonly Line[];
 }
 
-/** Of a counter the sum of all label sets, of a gauge its last value, of a histogram its percentiles. */
-function numbersIn({ kind, unit, stepS, sets, lines }: Numbered): readonly ChartNumber[] {
+/** Of a counter the sum of all label sets; of one label set the last value of a gauge, or its percentiles. */
+function numbersIn({ kind, unit, stepS, times, sets, lines }: Numbered): readonly ChartNumber[] {
   const format = formatOf(unit);
   if (kind === "METRIC_KIND_COUNTER") {
-    const all = [...sets.values()].flatMap(({ values }) => [...values.values()]);
-    const total = all.reduce((sum, one) => sum + totalOf(one, stepS), 0);
+    const all = [...sets.values()].flatMap(({ measured }) => [...measured.values()]);
+    const total = all.reduce((sum, { values }) => sum + totalOf(values, stepS), 0);
     return [[format(total), "in total"]];
   }
-  if (kind === "METRIC_KIND_HISTOGRAM") {
-    const [p50, p95] = lines;
-    if (sets.size > 1 || p50 === undefined || p95 === undefined) {
-      const all = lines.flatMap(({ values }) => values);
-      return [[highest(all, format), "peak p95"]];
-    }
-    return percentileNumbers(p50.values, p95.values, format);
+  const [only, second] = lines;
+  if (sets.size !== 1 || only === undefined) {
+    return [];
   }
-  const [only, ...others] = lines;
-  return only === undefined || others.length > 0 ? [] : [[latest(only.values, format), "last"]];
+  return kind === "METRIC_KIND_HISTOGRAM"
+    ? percentileNumbers(only, second, format)
+    : [latest(only.values, times, format)];
 }
 
 const kindOf = (series: MetricSeriesJson | undefined): Kind =>
@@ -172,13 +167,16 @@ function detailOf(of: {
   }
 }
 
-/** Of one label set: what each line is called, with its values. */
-type Values = Map<string, Line["values"]>;
+/** What was measured at each time, and of all times together. */
+type Measured = Pick<Line, "values" | "whole">;
 
 interface LabelSet {
   readonly labels: Readonly<Record<string, string>>;
-  readonly values: Values;
+  /** By statistic. */
+  readonly measured: Map<string, Measured>;
 }
+
+const NOTHING: Measured = { values: [] };
 
 /** By label set. A metric whose buckets have changed continues in the same lines. */
 function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<string, LabelSet> {
@@ -186,13 +184,13 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
   for (const one of series.filter((each) => kindOf(each) === kind)) {
     const { labels = {}, statistic = "" } = one;
     const key = JSON.stringify(Object.entries(labels).sort());
-    const { values } = sets.get(key) ?? { values: new Map() as Values };
-    const before = values.get(statistic);
-    values.set(
-      statistic,
-      numbersOf(one.values).map((value, index) => value ?? before?.[index] ?? null),
-    );
-    sets.set(key, { labels, values });
+    const { measured } = sets.get(key) ?? { measured: new Map<string, Measured>() };
+    const before = measured.get(statistic);
+    measured.set(statistic, {
+      values: numbersOf(one.values).map((value, index) => value ?? before?.values[index] ?? null),
+      whole: wholeOf(one) ?? before?.whole,
+    });
+    sets.set(key, { labels, measured });
   }
   return sets;
 }
@@ -204,13 +202,13 @@ function setsOf(series: readonly MetricSeriesJson[], kind: Kind): ReadonlyMap<st
  */
 function linesOf(
   sets: ReadonlyMap<string, LabelSet>,
-  summedOf: (values: Line["values"]) => Summed,
+  summedOf: (one: Measured) => Summed,
 ): readonly Line[] {
   const all = [...sets.values()];
   const sorted = all
-    .map(({ labels, values: named }) => {
-      const values = named.get("STATISTIC_P95") ?? named.values().next().value ?? [];
-      return { name: nameOf(labels, all), values, ...summedOf(values) };
+    .map(({ labels, measured }) => {
+      const one = measured.get("STATISTIC_P95") ?? measured.values().next().value ?? NOTHING;
+      return { name: nameOf(labels, all), values: one.values, ...summedOf(one) };
     })
     .sort((one, other) => other.amount - one.amount || (one.name < other.name ? -1 : 1));
   return sorted.map(({ name, values, text: summary }, index): Line => {
@@ -221,14 +219,14 @@ function linesOf(
   });
 }
 
-/** The only label set: a line, or one for each percentile. */
-function percentilesOf(sets: ReadonlyMap<string, LabelSet>): readonly Line[] {
+/** The only label set: a line, or one for each percentile, of which the legend has that of the whole range. */
+function percentilesOf(sets: ReadonlyMap<string, LabelSet>, format: Format): readonly Line[] {
   const [only] = sets.values();
-  const values: Values = only?.values ?? new Map();
-  return [...values].map(([statistic, numbers]) => {
+  return Array.from(only?.measured ?? [], ([statistic, measured]): Line => {
     const [, name, colour] = PERCENTILES.find(([one]) => one === statistic) ?? [];
-    const only = statistic === "STATISTIC_RATE" ? "increase" : "average";
-    return { name: name ?? only, colour: colour ?? COLOURS[0], values: numbers };
+    const kind = statistic === "STATISTIC_RATE" ? "increase" : "average";
+    const line = { name: name ?? kind, colour: colour ?? COLOURS[0], ...measured };
+    return name === undefined ? line : { ...line, summary: wholeText(line, format) };
   });
 }
 
@@ -242,9 +240,4 @@ function nameOf(labels: LabelSet["labels"], all: readonly LabelSet[]): string {
     : different
         .map(([name, value]) => `${name}=${value === "" ? '""' : isolated(value)}`)
         .join(" ");
-}
-
-function averageOf(values: Line["values"]): number {
-  const known = values.filter((value) => value !== null);
-  return known.reduce((sum, value) => sum + value, 0) / Math.max(known.length, 1);
 }

@@ -1,4 +1,4 @@
-/** One row for one thing that needs attention, where an alert fires for what is seen anyway. */
+/** One row for one thing that needs attention, where an alert fires, or is pending, for what is seen anyway. */
 import type { AlertJson } from "../../../../../gen/tessera/v1/alert_pb.js";
 import { alertSubjectOf } from "../../api/alert-subject.ts";
 
@@ -18,23 +18,32 @@ const ABOUT: Readonly<Record<string, string>> = {
   ALERT_KIND_WEBHOOK_OFF: "webhook",
 };
 
-/** Says of a concern that an alert fires for it, which then has no row of its own; `left` are the others. */
+/**
+ * Says of a concern that an alert fires, or is pending, for it, which then has no row of its own;
+ * `left` are the others.
+ */
 export function withAlerts<Seen extends Alertable>(
   seen: readonly Seen[],
-  firing: readonly AlertJson[],
+  alerts: readonly AlertJson[],
 ): { readonly fired: readonly Seen[]; readonly left: readonly AlertJson[] } {
-  const byKey = Map.groupBy(firing, keyOf);
+  const byKey = Map.groupBy(alerts, keyOf);
   const keys = new Set(seen.flatMap((one) => one.keys));
   const fired = seen.map((one) => {
     const about = one.keys.flatMap((key) => byKey.get(key) ?? []);
-    const rules = [...new Set(about.map(({ rule }) => rule))];
+    const isFiring = about.some(isFired);
+    const rules = [...new Set(about.filter((alert) => isFired(alert) === isFiring).map(ruleOf))];
     const words = rules.length > 1 ? "alerts" : "alert";
+    const named = `${words} ${rules.join(", ")}${isFiring ? "" : ", pending"}`;
     return rules.length === 0
       ? one
-      : { ...one, isBad: true, cause: `${one.cause} (${words} ${rules.join(", ")})`.trimStart() };
+      : { ...one, isBad: one.isBad || isFiring, cause: `${one.cause} (${named})`.trimStart() };
   });
-  return { fired, left: firing.filter((alert) => !keys.has(keyOf(alert))) };
+  return { fired, left: alerts.filter((alert) => !keys.has(keyOf(alert))) };
 }
+
+const isFired = ({ firedAt }: AlertJson): boolean => firedAt !== undefined;
+
+const ruleOf = ({ rule }: AlertJson): string | undefined => rule;
 
 /** The key of the concern that an alert is about. */
 function keyOf({ kind, subject = "" }: AlertJson): string {

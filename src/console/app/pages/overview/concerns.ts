@@ -18,6 +18,7 @@ import { failingWebhooksOf } from "../../api/webhooks.ts";
 import { counted } from "../../ui/counted.ts";
 import { duration, durationMs } from "../../ui/duration.ts";
 import { percent } from "../../ui/quantity.ts";
+import { callCausesOf } from "../deployments/call-causes.ts";
 import { endedOf, toneOfFailed } from "../deployments/state-words.ts";
 import { failureText } from "../tasks/failure-text.ts";
 import { withAlerts } from "./alerted.ts";
@@ -26,7 +27,7 @@ import { type Groupable, grouped } from "./grouped.ts";
 /** A task that has waited longer than this is worth a look. */
 const LONG_WAIT_MS = 300_000;
 
-/** How often it is asked what fires, while somebody looks. */
+/** How often it is asked what fires or is pending, while somebody looks. */
 const REFRESH_MS = 30_000;
 
 export interface Concern {
@@ -53,14 +54,18 @@ interface Seen extends Concern, Groupable {
 /** For a concern that always has a row of its own. */
 const ALONE = { kind: "", reason: "", count: 1 } as const;
 
-/** Four calls, however many deployments there are. */
+/** Five calls, however many deployments there are. */
 export function useConcerns(
   deployments: readonly DeploymentJson[],
   { deployments: stats = [] }: GetTaskStatsResponseJson,
 ): readonly Concern[] {
   const organization = useOrganization();
   const refetchInterval = REFRESH_MS;
-  const { data: firing = [] } = useQuery({ ...alertsOf(organization, true), refetchInterval });
+  const { data: firing = [] } = useQuery({ ...alertsOf(organization, "firing"), refetchInterval });
+  const { data: pending = [] } = useQuery({
+    ...alertsOf(organization, "pending"),
+    refetchInterval,
+  });
   const { data: webhooks = [] } = useQuery({ ...failingWebhooksOf(organization), refetchInterval });
   const hasFailures = stats.some(({ total }) => (total?.failed ?? 0) > 0);
   const { data: failures = [] } = useQuery({
@@ -75,20 +80,20 @@ export function useConcerns(
     ...stats.flatMap((one) => ofWaiting(organization, one)),
   ];
   const rows = grouped(seen, (one, count) => ({ ...one, ...one.together?.(count) }));
-  const { fired, left } = withAlerts(rows, firing);
+  const { fired, left } = withAlerts(rows, [...firing, ...pending]);
   const concerns = [...left.map((alert) => ofAlert(organization, alert)), ...fired];
   return concerns.toSorted((one, other) => Number(other.isBad) - Number(one.isBad));
 }
 
 function ofAlert(
   organization: string,
-  { id = "", rule, subject, text, since }: AlertJson,
+  { id = "", rule, subject, text, since, firedAt }: AlertJson,
 ): Concern {
   return {
     keys: [`alert ${id}`],
     name: subject ?? "",
-    isBad: true,
-    what: `Alert ${rule} fires`,
+    isBad: firedAt !== undefined,
+    what: `Alert ${rule} ${firedAt === undefined ? "is pending" : "fires"}`,
     link: linkOptions({ to: "/o/$organization/alerts", params: { organization } }),
     cause: capitalized(text ?? ""),
     at: since,
@@ -162,14 +167,14 @@ function ofTasks(
   ];
 }
 
-function ofCalls(
-  organization: string,
-  { deployment = "", calls = 0, failedCalls = 0 }: DeploymentTaskStatsJson,
-): readonly Seen[] {
+function ofCalls(organization: string, stats: DeploymentTaskStatsJson): readonly Seen[] {
+  const { deployment = "", calls = 0, failedCalls = 0 } = stats;
   if (failedCalls === 0) {
     return [];
   }
   const share = failedCalls / Math.max(calls, 1);
+  const [main] = callCausesOf(stats);
+  const why = main && ` · ${main.endpoint || "no endpoint"}: ${main.text}`;
   return [
     {
       ...ALONE,
@@ -178,11 +183,10 @@ function ofCalls(
       isBad: toneOfFailed(failedCalls, calls) === "bad",
       what: `${counted(failedCalls, "call")} failed in the last hour`,
       link: linkOptions({
-        to: "/o/$organization/deployments/$deployment/metrics",
+        to: "/o/$organization/deployments/$deployment",
         params: { organization, deployment },
-        search: { range: "1h" },
       }),
-      cause: `${percent(share)} of ${counted(calls, "call")}`,
+      cause: `${percent(share)} of ${counted(calls, "call")}${why ?? ""}`,
     },
   ];
 }

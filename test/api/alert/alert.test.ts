@@ -59,6 +59,19 @@ describe.each(DATABASES)("AlertService on $database", ({ open }) => {
     expect(changed.body).toMatchObject({ threshold: 50 });
   });
 
+  it("lists what fires or what is pending, not both at once", async () => {
+    const list = (asked: object) =>
+      platform.call(
+        alert.listAlerts,
+        { organization: company.name, ...asked },
+        { headers: member.headers },
+      );
+    expect((await list({ firing: true })).outcome).toBe("ok");
+    expect((await list({ pending: true })).outcome).toBe("ok");
+    const both = await list({ firing: true, pending: true });
+    expect([both.outcome, violatedFields(both)]).toEqual(["REQUEST_INVALID", ["pending"]]);
+  });
+
   it("moves a receiver to another address, with the checks of its creation, and keeps its secret", async () => {
     const { name: organization, admin } = company;
     const by = (person: Person) => ({ headers: person.headers });

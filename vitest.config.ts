@@ -31,6 +31,8 @@ const LONGEST = [
   "./test/pool/local-worker.test.ts",
   "./test/e2e/hosting/gpus.test.ts",
   "./test/e2e/console/pages.test.ts",
+  // All of them together: a process that shares modules ends where a file of another project follows.
+  "./test/e2e/console/",
   "./test/pool/remote-worker.test.ts",
   "./test/server/rpc/interceptors/access.test.ts",
   "./test/pool/fuzz.test.ts",
@@ -69,7 +71,10 @@ const PLATFORM = [
   "test/e2e/{cli,client,deployments,faults,hosting,metrics,start,tracing,websockets}/**/*.test.ts",
 ];
 
-/** All other whole programs: browsers, machines that join, clients in other languages, BentoML, what is shipped. */
+/** The pages in a browser, of which each process starts one. */
+const CONSOLE = ["test/e2e/console/**/*.test.ts"];
+
+/** All other whole programs: machines that join, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({
@@ -103,7 +108,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "e2e", include: PROGRAMS, exclude: [...SERVE, ...PLATFORM] },
+        test: { name: "console", include: CONSOLE, isolate: false },
+      },
+      {
+        extends: true,
+        test: { name: "e2e", include: PROGRAMS, exclude: [...SERVE, ...PLATFORM, ...CONSOLE] },
       },
       {
         extends: true,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { bearer } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 
 const skipped = leftOut(chromiumMissing);
 const FILE = {
@@ -21,7 +21,7 @@ describe.skipIf(skipped)(`a protected deployment in a browser${skipped}`, () => 
   let token: string;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("afar", await artifact("afar"), { authorization: true });
     url = `http://afar.acme.apps.localhost:${world.platform.started.port}`;
@@ -32,7 +32,7 @@ describe.skipIf(skipped)(`a protected deployment in a browser${skipped}`, () => 
     }));
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { axeFinds } from "./console-browser.ts";
 import { type Deployment, startDeployment } from "./deployment.ts";
 import { gradientPng } from "./pixels.ts";
@@ -44,9 +44,9 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
   };
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser?.close());
+  afterAll(closeContexts);
   beforeEach(async () => {
     complaints = [];
     deployment = await startDeployment();

@@ -6,7 +6,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { until } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 import { Gallery, PEOPLE } from "./gallery.ts";
 import { PAGES } from "./pages.ts";
@@ -72,7 +72,7 @@ describe.skipIf(skipped)(`a page of the console that is loaded by itself${skippe
     ]);
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     gallery = await Gallery.open();
     traveller = await openBrowser();
     await traveller.go("/o/acme");
@@ -81,7 +81,7 @@ describe.skipIf(skipped)(`a page of the console that is loaded by itself${skippe
     }
   }, 180_000);
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await gallery?.[Symbol.asyncDispose]();
   });
 

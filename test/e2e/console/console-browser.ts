@@ -5,7 +5,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playw
 import { expect } from "vitest";
 import { cookieOf, PASSWORD, type Platform } from "../start/platform.ts";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Runs axe in the page: the rules that are broken, with the elements that break them. */
 const axeFindsBy = (options: object): string => `axe.run(${JSON.stringify(options)})

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { cookieOf, PASSWORD } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -24,7 +24,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("echo", await artifact());
     await world.deployed("echo", await artifact("echo", REVISED), { source: SOURCE });
@@ -42,7 +42,7 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     );
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -5,7 +5,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { Folder, type Platform, start } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -74,9 +74,9 @@ describe("the site of the documentation", () => {
 describe.skipIf(skipped)(`a reader of the documentation${skipped}`, () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser?.close());
+  afterAll(closeContexts);
 
   it.each(PAGES)("finds /docs/%s sound in light and dark, wide and narrow", async (path) => {
     await using reader = await ConsoleBrowser.open(browser, platform);

@@ -6,7 +6,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 
 const skipped = leftOut(chromiumMissing);
 
@@ -28,7 +28,7 @@ describe.skipIf(skipped)(`EventSource on a protected deployment${skipped}`, () =
   let token: { readonly id: string; readonly value: string };
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     site.listen(0, "127.0.0.1");
     await once(site, "listening");
     const { port } = site.address() as AddressInfo;
@@ -42,7 +42,7 @@ describe.skipIf(skipped)(`EventSource on a protected deployment${skipped}`, () =
     });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
     site.closeAllConnections();
     site.close();

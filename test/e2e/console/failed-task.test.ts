@@ -3,7 +3,7 @@ import type { Browser, Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -22,7 +22,7 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
   let link: string;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("tape", await artifact("tape"), {
       settings: { minWorkers: 1, maxWorkers: 1 },
@@ -31,7 +31,7 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
     link = `/o/acme/deployments/tape/tasks/${ids[0]}`;
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -3,7 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -17,12 +17,12 @@ describe.skipIf(skipped)(`much to show in the console${skipped}`, () => {
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("hostile", await artifact("hostile"));
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -5,7 +5,7 @@ import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { start } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -15,12 +15,12 @@ describe.skipIf(skipped)(`deployments that are followed in the console${skipped}
   let browser: Browser;
   let world: World;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("echo", await artifact());
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -6,7 +6,7 @@ import { freePort } from "../../free-port.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { start } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -22,9 +22,9 @@ const MIB = 2 ** 20;
 describe.skipIf(skipped)(`a list of tasks in the console${skipped}`, () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser?.close());
+  afterAll(closeContexts);
 
   it("recovers by itself from a restart of the server", async () => {
     const port = String(await freePort());

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FakeHub } from "../../hosting/models/hub.ts";
 import { leftOut } from "../../needed.ts";
 import { World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -15,12 +15,12 @@ describe.skipIf(skipped)(`models in the console${skipped}`, () => {
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     hub = await FakeHub.start({ "pytorch_model.bin": randomBytes(200_000) });
     world = await World.start({ env: { TESSERA_MODEL_HUB: hub.url } });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
     await hub?.[Symbol.asyncDispose]();
   });

@@ -11,7 +11,7 @@ import { buildArtifact } from "../../../src/artifacts/build.ts";
 import { leftOut } from "../../needed.ts";
 import { Program } from "../cli/program.ts";
 import { World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { axeFinds, ConsoleBrowser } from "./console-browser.ts";
 
 const EMAIL = "ada@example.com";
@@ -63,13 +63,13 @@ describe.skipIf(skipped)(`mounted servers in a browser${skipped}`, { timeout: 60
   beforeAll(async () => {
     const file = join(folder, "service.js");
     writeFileSync(file, SERVICE);
-    browser = await launchChromium();
+    browser = await sharedChromium();
     ({ program, url } = await Program.serve([file]));
     page = await browser.newPage();
     page.setDefaultTimeout(5_000);
   }, 60_000);
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await program?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true });
   });

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 import { BACKWARDS, Gallery, PEOPLE, type Role } from "./gallery.ts";
 import { type ListedPage, PAGES } from "./pages.ts";
@@ -20,7 +20,7 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
   const called = new Set<string>();
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     garbled = await readFile(new URL("./garbled.js", import.meta.url), "utf8");
     gallery = await Gallery.open();
     for (const [role, email] of Object.entries(PEOPLE)) {
@@ -35,7 +35,7 @@ describe.skipIf(skipped)(`each page of the console${skipped}`, () => {
     }
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await gallery?.[Symbol.asyncDispose]();
   });
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { joinedMember } from "../start/member.ts";
 import { cookieOf, Folder, PASSWORD, type Platform, start } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -56,12 +56,12 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
   };
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     folder = new Folder();
     platform = await start(folder);
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await platform?.[Symbol.asyncDispose]();
     folder?.[Symbol.dispose]();
   });

@@ -3,7 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { Folder, type Platform, start } from "../start/platform.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -17,10 +17,10 @@ describe.skipIf(skipped)(`the reference of the API${skipped}`, () => {
   beforeAll(async () => {
     platform = await start(folder);
     await platform.setUp();
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await platform?.[Symbol.asyncDispose]();
     folder[Symbol.dispose]();
   });

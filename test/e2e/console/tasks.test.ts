@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, until, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -82,14 +82,14 @@ describe.skipIf(skipped)(`tasks in the console${skipped}`, () => {
     );
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("tape", await artifact("tape"), {
       settings: { minWorkers: 1, maxWorkers: 1 },
     });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

@@ -2,7 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 import { readByShell } from "./shell.ts";
 
@@ -15,12 +15,12 @@ describe.skipIf(skipped)(`API tokens in the console${skipped}`, () => {
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     await world.deployed("echo", await artifact(), { authorization: true });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

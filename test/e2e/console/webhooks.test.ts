@@ -5,7 +5,7 @@ import { AlertKind, AlertReceiverKind } from "../../../src/client/index.ts";
 import { type Received, Receiver } from "../../hosting/webhooks/receiver.ts";
 import { leftOut } from "../../needed.ts";
 import { artifact, call, World } from "../hosting/world.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -16,13 +16,13 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     receiver = await Receiver.start();
     world = await World.start({ env: { TESSERA_ALLOW_EGRESS: "127.0.0.1" } });
     await world.deployed("echo", await artifact());
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
     await receiver?.[Symbol.asyncDispose]();
   });

@@ -4,7 +4,7 @@ import { createTesseraClient, DeploymentStatus, WorkerPlace } from "../../../src
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
 import { TestWorker } from "../workers/test-worker.ts";
-import { chromiumMissing, launchChromium } from "./chromium.ts";
+import { chromiumMissing, closeContexts, sharedChromium } from "./chromium.ts";
 import { ConsoleBrowser } from "./console-browser.ts";
 
 const skipped = leftOut(chromiumMissing);
@@ -40,7 +40,7 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
   let world: World;
 
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
     world = await World.start();
     const settings = { place: WorkerPlace.REMOTE, requires: { gpu: "*" } };
     await world.deploy("away", await artifact(), { settings });
@@ -48,7 +48,7 @@ describe.skipIf(skipped)(`workers in the console${skipped}`, () => {
     await world.deployed("near", await artifact());
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts();
     await world?.[Symbol.asyncDispose]();
   });
 

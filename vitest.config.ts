@@ -22,26 +22,27 @@ const NO_COMPILED_WRAPPERS = "--wasm-wrapper-tiering-budget=1000000000";
  */
 process.env.NODE_COMPILE_CACHE ??= source("./node_modules/.cache/compile");
 
-/** What takes longest first, so that none of it is left to run alone at the end. */
+/**
+ * What takes longest first, so that none of it is left to run alone at the end. Files of a project
+ * stand together: a process that shares modules ends where a file of another project follows.
+ */
 const LONGEST = [
   "./test/e2e/clients/bentoml-files.test.ts",
   "./test/e2e/clients/python.test.ts",
   "./test/e2e/workers/faults.test.ts",
   "./test/e2e/clients/java-rust.test.ts",
-  "./test/pool/local-worker.test.ts",
   "./test/e2e/hosting/gpus.test.ts",
-  "./test/e2e/console/pages.test.ts",
-  // All of them together: a process that shares modules ends where a file of another project follows.
-  "./test/e2e/console/",
-  "./test/pool/remote-worker.test.ts",
-  "./test/server/rpc/interceptors/access.test.ts",
-  "./test/pool/fuzz.test.ts",
   "./test/e2e/docs/first-hour.test.ts",
+  "./test/e2e/console/pages.test.ts",
+  "./test/e2e/console/",
+  "./test/pool/local-worker.test.ts",
+  "./test/server/rpc/interceptors/access.test.ts",
+  "./test/pool/remote-worker.test.ts",
+  "./test/pool/fuzz.test.ts",
   "./test/e2e/clients/",
   "./test/e2e/workers/",
   "./test/e2e/python/",
-  "./test/storage/sqlite.test.ts",
-  "./test/storage/postgres.test.ts",
+  "./test/storage/",
   "./test/e2e/",
 ].map(source);
 
@@ -66,15 +67,10 @@ const CORE = [
 /** The core programs whole. */
 const SERVE = ["test/e2e/serve/**/*.test.ts", "test/e2e/start/first.test.ts"];
 
-/** The platform whole, by its start, what it hosts, its faults, its command line, its client, its metrics and traces. */
-const PLATFORM = [
-  "test/e2e/{cli,client,deployments,faults,hosting,metrics,start,tracing,websockets}/**/*.test.ts",
-];
-
 /** The pages in a browser, of which each process starts one. */
 const CONSOLE = ["test/e2e/console/**/*.test.ts"];
 
-/** All other whole programs: machines that join, clients in other languages, BentoML, what is shipped. */
+/** All other whole programs: the platform, machines that join, clients in other languages, BentoML, what is shipped. */
 const PROGRAMS = ["test/e2e/**/*.test.ts"];
 
 export default defineConfig({
@@ -99,12 +95,8 @@ export default defineConfig({
       },
       {
         extends: true,
-        // A second of processor time for each file that is to import the server again, and more.
+        // Files share the modules that they import: the server anew takes each a second of processor time, and more.
         test: { name: "serve", include: SERVE, isolate: false },
-      },
-      {
-        extends: true,
-        test: { name: "platform", include: PLATFORM, exclude: SERVE, isolate: false },
       },
       {
         extends: true,
@@ -112,7 +104,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "e2e", include: PROGRAMS, exclude: [...SERVE, ...PLATFORM, ...CONSOLE] },
+        test: { name: "e2e", include: PROGRAMS, exclude: [...SERVE, ...CONSOLE], isolate: false },
       },
       {
         extends: true,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from servers import TOKEN, Server
 from tessera import AsyncHTTPClient, SyncHTTPClient
 
 MakeClient = Callable[..., Any]
+
+SHARED = {"verify": ssl.create_default_context()}
+"""Reading the certificates of all authorities takes longer than most tests."""
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +31,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
         made: list[Any] = []
 
         def make_sync(url: str | None = None, **options: Any) -> Any:
-            made.append(SyncHTTPClient(url, **options))
+            made.append(SyncHTTPClient(url, **SHARED | options))
             return made[-1]
 
         yield make_sync
@@ -38,7 +42,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
         made = []
 
         def make_async(url: str | None = None, **options: Any) -> Any:
-            made.append(Blocking(AsyncHTTPClient(url, **options), portal))
+            made.append(Blocking(AsyncHTTPClient(url, **SHARED | options), portal))
             return made[-1]
 
         yield make_async

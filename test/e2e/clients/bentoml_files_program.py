@@ -1,6 +1,6 @@
-"""Calls a hosted BentoML service by BentoML's own client: `python … sync|async URL`.
+"""Calls a hosted BentoML service by both of BentoML's own clients: `python … URL`.
 
-Prints one JSON object: by the name of each step, what it gave.
+Prints one JSON object: by the kind of the client and the name of each step, what it gave.
 """
 
 import asyncio
@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-KIND, URL = sys.argv[1:]
-CLIENT = bentoml.SyncHTTPClient if KIND == "sync" else bentoml.AsyncHTTPClient
+(URL,) = sys.argv[1:]
 
 
 async def done(outcome):
@@ -25,18 +24,18 @@ async def done(outcome):
 
 
 @contextlib.asynccontextmanager
-async def opened():
-    if KIND == "sync":
-        with CLIENT(URL) as client:
+async def opened(kind):
+    if kind == "sync":
+        with bentoml.SyncHTTPClient(URL) as client:
             yield client
     else:
-        async with CLIENT(URL) as client:
+        async with bentoml.AsyncHTTPClient(URL) as client:
             yield client
 
 
-async def pieces(stream):
+async def pieces(kind, stream):
     """All of a stream: where it is cut is up to the network."""
-    if KIND == "sync":
+    if kind == "sync":
         return "".join(stream)
     return "".join([each async for each in stream])
 
@@ -59,7 +58,7 @@ async def submitted(client, items):
     return await result(client, task)
 
 
-async def perform(client, folder):
+async def perform(kind, client, folder):
     document, picture = folder / "in.txt", folder / "in.png"
     document.write_text("abc")
     Image.new("RGB", (4, 4)).save(picture)
@@ -75,17 +74,17 @@ async def perform(client, folder):
         "path": path.read_text(),
         "array": [type(array).__name__, array.tolist()],
         "table": [type(table).__name__, table.to_dict("records")],
-        "tokens": await pieces(client.tokens(prompt="to be or not")),
+        "tokens": await pieces(kind, client.tokens(prompt="to be or not")),
         "depends": await done(client.depends(text="hello world")),
         "route": await done(client.pairs(kwargs={"a": 1})),
         "count": await submitted(client, [1, 2, 3]),
     }
 
 
-async def main():
+async def main(kind):
     with tempfile.TemporaryDirectory() as folder:
-        async with opened() as client:
-            print(json.dumps(await perform(client, Path(folder))))
+        async with opened(kind) as client:
+            return await perform(kind, client, Path(folder))
 
 
-asyncio.run(main())
+print(json.dumps({kind: asyncio.run(main(kind)) for kind in ("sync", "async")}))

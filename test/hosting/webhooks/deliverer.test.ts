@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { pino } from "pino";
 import { Webhook } from "standardwebhooks";
@@ -341,6 +342,64 @@ describe("the deliverer", () => {
     // Eight that were under way at once, and then one at a time until it was paused.
     expect(down.received.length).toBeLessThanOrEqual(12);
     expect((await webhooks())[0]).toMatchObject({ name: "down", waiting: 40 });
+  });
+
+  it("has all for a receiver that answered 500 for a day, and nothing late for the others", async () => {
+    await using setting = await Setting.open();
+    await using up = await Receiver.start();
+    await using down = await Receiver.start();
+    down.answer = status(500);
+    await setting.hook("down", down.url);
+    await setting.hook("up", up.url);
+    const { hosting } = setting.storage;
+    let aheadMs = 0;
+    let underWay = 0;
+    const recorded = new EventEmitter<{ one: [] }>();
+    const deliverer = setting.start({
+      now: () => Date.now() + aheadMs,
+      hosting: {
+        ...hosting,
+        takeDeliveries: async (asked) => {
+          const taken = await hosting.takeDeliveries(asked);
+          underWay += taken.length;
+          return taken;
+        },
+        recordDelivery: async (parameters) => {
+          const isRecorded = await hosting.recordDelivery(parameters);
+          underWay -= 1;
+          recorded.emit("one");
+          return isRecorded;
+        },
+      },
+      retryPausesMs: [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000, 86_400_000],
+    });
+    const halfHour = async () => {
+      aheadMs += 1_800_000;
+      await deliverer.look();
+      while (underWay > 0) {
+        await once(recorded, "one");
+      }
+    };
+    for (let half = 0; half < 48; half += 1) {
+      if (half % 4 === 0) {
+        await setting.end(`task-${half}`);
+        await up.has(half / 4 + 1);
+      }
+      await halfHour();
+    }
+    expect(up.received).toHaveLength(12);
+    // One at a time, and no more often than the breaker lets.
+    expect(down.received.length).toBeLessThan(60);
+    const [paused] = await hosting.listWebhooks(setting.key);
+    expect(paused).toMatchObject({ name: "down", waiting: 12, disabled: undefined });
+    down.answer = status(204);
+    const refused = down.received.length;
+    // The last pause is a day, give or take a tenth.
+    for (let half = 0; half < 54; half += 1) {
+      await halfHour();
+    }
+    const ids = down.ids.slice(refused);
+    expect(ids.toSorted()).toEqual(up.ids.map((id) => id.replace("-up", "-down")).toSorted());
   });
 
   it("goes on with what a node that was stopped has left", async () => {

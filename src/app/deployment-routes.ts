@@ -4,7 +4,8 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { EndpointService } from "../../gen/tessera/v1/endpoint_pb.js";
 import { TaskService } from "../../gen/tessera/v1/task_pb.js";
 import { type AccessOptions, accessHandlers } from "../api/task/access.ts";
-import { type DeletionOptions, deleteHandlers } from "../api/task/delete.ts";
+import type { TaskAudit } from "../api/task/audit.ts";
+import { deleteHandlers } from "../api/task/delete.ts";
 import { endpointService } from "../api/task/endpoint.ts";
 import { taskService } from "../api/task/task.ts";
 import { updateHandlers } from "../api/task/update.ts";
@@ -67,8 +68,8 @@ const FILE_LIMIT = "the limit of a body with files: send less";
 
 interface ServingOptions extends AccessOptions {
   readonly version: string;
-  /** Where deletions of tasks are recorded. Default: nowhere. */
-  readonly audit?: DeletionOptions;
+  /** Where changes and deletions of tasks are recorded. Default: nowhere. */
+  readonly audit?: TaskAudit;
   /** Largest JSON body of a call to an endpoint that says nothing of it. */
   readonly jsonBodyBytes: number;
   /** The most that an endpoint may ask for. */
@@ -96,7 +97,7 @@ export function serveDeployments(
         ...taskService,
         ...accessHandlers(options),
         ...deleteHandlers(options.audit),
-        ...updateHandlers,
+        ...updateHandlers(options.audit),
       }),
       register(EndpointService, endpointService),
     ],

@@ -40,6 +40,7 @@ export const AUDIT_ACTIONS = [
   "schedule.update",
   "schedule.run",
   "schedule.delete",
+  "task.update",
   "task.delete",
   "task.delete_all",
   "webhook.create",

@@ -112,6 +112,10 @@ describe.each(DATABASES)("many tasks of an organization on %s", (_, options) => 
 
   it("are deleted with all that is known of them; those that run only where the call says so", async () => {
     const { tasks, organizationTasks, organizations } = client;
+    const { task } = await tasks.submitTask({ deployment, ...later });
+    const { taskId: changed = "" } = task ?? {};
+    await tasks.updateTask({ deployment, taskId: changed, priority: 7, tags: ["urgent"] });
+    await tasks.deleteTask({ deployment, taskId: changed });
     await tasks.submitTasks({ deployment, tasks: Array.from({ length: 600 }, () => later) });
     await tasks.submitTask({ deployment, endpoint: "record" });
     const [running] = await until(
@@ -136,6 +140,8 @@ describe.each(DATABASES)("many tasks of an organization on %s", (_, options) => 
         action: "task.delete_all",
         details: { tasks: "600", deployments: "tape", endpoint: "quick", statuses: "queued" },
       },
+      { action: "task.delete", subject: "tape", details: { task: changed } },
+      { action: "task.update", details: { task: changed, changed: "priority tags" } },
     ]);
   });
 

@@ -44,6 +44,7 @@ export const SENTENCES: Readonly<Record<string, string>> = {
   "schedule.update": "Changed the schedule {}",
   "schedule.run": "Ran the schedule {} by hand",
   "schedule.delete": "Deleted the schedule {}",
+  "task.update": "Changed a task of {}",
   "task.delete": "Deleted a task of {}",
   "task.delete_all": "Deleted {tasks} tasks",
   "webhook.create": "Created the webhook {}",

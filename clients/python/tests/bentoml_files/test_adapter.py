@@ -13,12 +13,14 @@ from collections.abc import AsyncIterator, Callable, Generator
 from datetime import date
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import bentoml
+import numpy as np
 import pytest
 from bentoml._internal.models import ModelStore
 from bentoml.exceptions import BentoMLException
+from bentoml.validators import DType
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
@@ -27,7 +29,7 @@ from cases import Case
 from conftest import Hosted
 from tessera.bentoml.adapter import adapt
 from tessera.bentoml.turns import Turns
-from tessera.sdk.executable import CallError, ResponseHead, ServiceError
+from tessera.sdk.executable import CallError, IncomingFile, ResponseHead, ServiceError
 
 Host = Callable[[Any], Hosted]
 
@@ -51,6 +53,47 @@ def failure_of(hosted: Hosted, case: Case, folder: Path) -> CallError:
     with pytest.raises(CallError) as caught:
         hosted.run(execute(hosted.service, call))
     return caught.value
+
+
+@pytest.mark.skipif(not IS_ANNOTATED, reason="BentoML has lost what the arrays are")
+def test_large_arrays_come_as_doubles(host: Host, tmp_path: Path) -> None:
+    @bentoml.service
+    class Arrays:
+        @bentoml.api
+        def double(self, values: np.ndarray) -> np.ndarray:
+            values *= 2
+            return values
+
+        @bentoml.api
+        def kinds(self, values: Annotated[np.ndarray, DType("float32")], by: np.ndarray) -> str:
+            return f"{values.dtype} {values.shape} {by.dtype} {by.shape}"
+
+        @bentoml.api
+        def whole(self, values: Annotated[np.ndarray, DType("int64")]) -> str:
+            return str(values.dtype)
+
+        @bentoml.api
+        def beside(self, values: np.ndarray, by: float = 2.0) -> float:
+            return by
+
+    hosted = host(Arrays)
+    assert manifest_of(hosted, "kinds")["arrays"] == ["values", "by"]
+    assert "arrays" not in manifest_of(hosted, "whole")
+    assert "arrays" not in manifest_of(hosted, "beside")
+
+    def answer(name: str, arguments: dict[str, Any]) -> str:
+        data = np.array([0.5, 1.5, 2.5, 1e-300]).tobytes()
+        kind = "application/vnd.tessera.doubles;shape=2,2"
+        call = incoming(hosted.service, Case(name, arguments), tmp_path)
+        call.files = [IncomingFile(kind, None, len(data), data=data)]
+        return hosted.run(execute(hosted.service, call)).decode()
+
+    assert json.loads(answer("double", {"values": {"$array": 0}})) == [[1, 3], [5, 2e-300]]
+    assert json.loads(answer("double", {"values": [1, 2]})) == [2, 4]
+    by_json = {"values": {"$array": 0}, "by": [1, 2]}
+    assert answer("kinds", by_json) == "float32 (2, 2) int64 (2,)"
+    with pytest.raises(CallError, match="by"):
+        answer("kinds", {"values": {"$array": 0}})
 
 
 def test_names_a_service_as_a_dns_label(eight: Hosted) -> None:

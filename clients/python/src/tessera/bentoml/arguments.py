@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError, create_model
+from pydantic_core import from_json
 from starlette.datastructures import Headers, UploadFile
 
+from ..sdk.data import doubles_of
 from ..sdk.executable import IncomingCall, IncomingFile
 from ..sdk.uploads import upload_path
 from . import internals
@@ -38,6 +40,8 @@ class ArgumentsReader:
             if shape.root is not None
             else self._read_files
             if shape.files
+            else self._read_arrays
+            if shape.arrays
             else self._read_json
         )
 
@@ -63,6 +67,17 @@ class ArgumentsReader:
 
     def _read_json(self, call: IncomingCall) -> Any:
         return self._spec.model_validate_json(call.arguments)
+
+    def _read_arrays(self, call: IncomingCall) -> Any:
+        """As JSON, unless some of them came as doubles."""
+        if '"$array"' not in call.arguments:
+            return self._read_json(call)
+        values = from_json(call.arguments)
+        for name, dtype in self._shape.arrays.items():
+            sent = doubles_of(values.get(name), call)
+            if sent is not None:
+                values[name] = sent if dtype is None else sent.astype(dtype, copy=False)
+        return self._spec.model_validate(values)
 
     def _read_files(self, call: IncomingCall) -> Any:
         values = json.loads(call.arguments)

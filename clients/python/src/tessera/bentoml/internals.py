@@ -15,6 +15,7 @@ tests run on the first and the last, and by hand on those between.
 | ``__root_input__`` of an input spec | a parameter before ``/`` | from 1.4.0 |
 | ``IORootModel``, ``multipart_fields``, ``mime_type()`` | arguments and results | all |
 | ``SYNC_ITERATOR_TYPES ASYNC_ITERATOR_TYPES eval_type_lenient`` | streams | all |
+| ``TensorSchema``: ``format dtype shape`` | arrays as doubles | all |
 | ``ServiceContext.in_request``, ``request.state`` | ``bentoml.Context`` | all |
 | ``ServiceContext.response``: ``status_code metadata cookies`` | the answer | all |
 | ``__bentoml_startup_hook__``, those of ``shutdown`` and ``deployment`` | hooks | all |
@@ -257,6 +258,26 @@ def _returned(method: Any) -> Any:
 def takes_root(spec: Any) -> bool:
     """True for the input of a function whose one parameter stands before ``/``."""
     return bool(getattr(spec, "__root_input__", False))
+
+
+def arrays_of(spec: Any) -> dict[str, str | None]:
+    """The fields that are arrays of numpy of any shape, and their types.
+
+    None where there is another field: that of a call with doubles would be read from a value, where
+    BentoML reads it from JSON. An array is made of the same lists in both.
+    """
+    arrays: dict[str, str | None] = {}
+    for name, field in () if takes_root(spec) else spec.model_fields.items():
+        tensor: Any = field.metadata[0] if len(field.metadata) == 1 else None
+        if (
+            type(tensor).__name__ != "TensorSchema"
+            or (tensor.format, tensor.shape) != ("numpy-array", None)
+            or tensor.dtype not in (None, "float16", "float32", "float64")
+            or field.alias is not None
+        ):
+            return {}
+        arrays[name] = tensor.dtype
+    return arrays
 
 
 def is_root_model(spec: Any) -> bool:

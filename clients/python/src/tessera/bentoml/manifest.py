@@ -190,6 +190,7 @@ class Shape:
         self.root = _root_parameter(method) if is_value else None
         """The one argument, where the input is a value rather than fields."""
         self.files: dict[str, Schema] = {}
+        self.arrays = internals.arrays_of(spec)
         if self.root is None:
             self._read_fields(spec, schema, taken)
         else:
@@ -289,6 +290,8 @@ def endpoint_manifest(
             manifest["outputFile"] = {**shape.output_file, "contentType": kind}
     if shape.pieces is not None:
         manifest["stream"] = {"pieces": shape.pieces}
+    if shape.arrays:
+        manifest["arrays"] = list(shape.arrays)
     if shape.root is not None:
         manifest["rootArgument"] = shape.root
     if route != f"/{name}":

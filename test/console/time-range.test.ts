@@ -5,7 +5,7 @@ import {
 } from "../../src/console/app/pages/metrics/metrics-search.ts";
 import { latest, totalOf } from "../../src/console/app/ui/line.ts";
 import { count, perMinute } from "../../src/console/app/ui/quantity.ts";
-import { atLeast, rangeText, readRange } from "../../src/console/app/ui/time-range.ts";
+import { atLeast, rangeText, rangeWords, readRange } from "../../src/console/app/ui/time-range.ts";
 
 describe("a range of time", () => {
   it.each([
@@ -22,6 +22,14 @@ describe("a range of time", () => {
     [{ range: "toString" }, {}],
   ])("is read from the address %j", (given, wanted) => {
     expect(readRange(given)).toEqual(wanted);
+  });
+
+  it("is told in words: the last hours, since the deploy, or its two times", () => {
+    expect(rangeWords({ range: "6h" }, 0)).toBe("Last 6 h");
+    expect(rangeWords({ range: "deploy" }, 0)).toBe("Since the deploy");
+    const times = { from: 1_000, to: 2_000 };
+    expect(rangeWords(times, 0)).toBe(rangeText({ fromMs: 1_000, toMs: 2_000 }, 0));
+    expect(rangeWords({}, 0)).toBeUndefined();
   });
 
   it("of metrics may be that since the newest deploy, and two times go before it", () => {

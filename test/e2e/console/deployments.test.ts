@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { Browser } from "playwright-core";
+import type { Browser, Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leftOut } from "../../needed.ts";
 import { artifact, World } from "../hosting/world.ts";
@@ -239,6 +239,57 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
       range: "1h",
     });
     await person.isSound();
+  });
+
+  it("have filters behind one button on a phone, with those that are set as chips", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, {
+      email: ADMIN,
+      viewport: { width: 390, height: 844 },
+    });
+    const { page } = person;
+    const query = () => Object.fromEntries(new URL(page.url()).searchParams);
+    const opener = page.locator(".filters-open");
+    const chips = page.getByRole("list", { name: "Chosen filters" }).getByRole("button");
+    const chip = (text: string) => chips.filter({ hasText: text });
+    /** Opens the filters and closes them. */
+    const opens = async (field: Locator) => {
+      expect(await field.isVisible()).toBe(false);
+      await opener.press("Enter");
+      await field.waitFor();
+      await expect.poll(() => chips.count()).toBe(0);
+      await person.isSound();
+      await opener.press("Enter");
+      await field.waitFor({ state: "hidden" });
+    };
+
+    await person.go("/o/acme/tasks?since=1h&deployment=echo&error=none");
+    await chip("Error: none").waitFor();
+    expect(await opener.textContent()).toBe("Filters (3)");
+    await chip("Error: none").press("Enter");
+    await chip("Error: none").waitFor({ state: "detached" });
+    // The focus stays among the filters.
+    await opener.and(page.locator(":focus")).waitFor();
+    await opens(page.getByLabel("Deployment"));
+    await chip("echo").click();
+    await chip("Last hour").click();
+    await expect.poll(query).toEqual({});
+    expect(await opener.textContent()).toBe("Filters");
+
+    await person.go("/o/acme/audit?action=deployment&range=24h");
+    await chip("Deployments").waitFor();
+    await opens(page.getByLabel("Action"));
+    await chip("Last 24 h").click();
+    await expect.poll(query).toEqual({ action: "deployment" });
+
+    await person.go("/o/acme/deployments/echo/log?level=error&range=1h");
+    await chip("Last 1 h").waitFor();
+    await opens(page.getByRole("group", { name: "Least level" }));
+    await chip("Errors").click();
+    await expect.poll(query).toEqual({ range: "1h" });
+
+    await person.go("/o/acme/deployments/echo/metrics?range=6h");
+    await page.getByRole("button", { name: "Time range: Last 6 h" }).waitFor();
+    await opens(page.getByRole("link", { name: "Last 7 d" }));
   });
 
   it("are rolled back to a revision", async () => {

@@ -131,7 +131,7 @@ describe.skipIf(skipped)(`the log of a deployment in the console${skipped}`, () 
     await page.getByRole("button", { name: "Only this task" }).press("Enter");
     await expect.poll(() => addressOf(page).get("task")).toBe(id);
     await page.getByText(", 1 error").waitFor();
-    await page.getByRole("button", { name: `Only ${id.slice(-6)}` }).click();
+    await page.getByRole("button", { name: `Task ${id.slice(-6)}` }).click();
     await expect.poll(() => addressOf(page).get("task")).toBeNull();
     await row(page, "warn").getByRole("link", { name: /^Task/ }).first().click();
     await person.heading("Task of finish");

@@ -100,6 +100,18 @@ export function rangeText({ fromMs, toMs }: TimeBounds, nowMs: number): string {
   return `${from}${second.format(fromMs)} – ${to}${second.format(toMs)}`;
 }
 
+/** What is chosen in words, such as `Last 6 h` or its two times; undefined for all that there is. */
+export function rangeWords(
+  { range, ...times }: Omit<RangeSearch, "range"> & { readonly range?: NamedRange },
+  nowMs: number,
+): string | undefined {
+  const bounds = boundsIn(times);
+  if (bounds !== undefined) {
+    return rangeText(bounds, nowMs);
+  }
+  return range === SINCE_DEPLOY ? "Since the deploy" : range && `Last ${RANGES[range][0]}`;
+}
+
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
 /** The day with its year, such as `Nov 28, 2026`. */

@@ -8,6 +8,7 @@ import { useShortcut } from "../../shell/keys.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
 import { counted } from "../../ui/counted.ts";
+import { chosenByLink, chosenFilter, Filters } from "../../ui/filters.tsx";
 import { DOWNLOAD } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { RangePicker } from "../../ui/range-picker.tsx";
@@ -18,6 +19,7 @@ import {
   boundsIn,
   RANGES,
   rangeText,
+  rangeWords,
   secondText,
   type TimeBounds,
   tickText,
@@ -36,6 +38,7 @@ const MOVE_MS = 5_000;
 
 /** What is shown, and the levels that this leaves. */
 const CHOICES = { "All levels": "", Warnings: "error,warn", Errors: "error" } as const;
+type Level = keyof typeof CHOICES;
 
 const EARLIER_WORDS = {
   reading: " so far",
@@ -81,6 +84,8 @@ function LogView({ name, endpoints }: LogViewProps) {
   const text = useDeferredValue(typed);
   const task = search.task ?? "";
   const levels = useMemo(() => levelsIn(search.level ?? ""), [search.level]);
+  const level: Level =
+    levels.length === 0 ? "All levels" : levels.includes("warn") ? "Warnings" : "Errors";
   const nowMs = useNow(MOVE_MS);
   const { fromMs, toMs } = rangeAt(search, nowMs);
   const { lines, counts } = useMemo(
@@ -104,48 +109,60 @@ function LogView({ name, endpoints }: LogViewProps) {
   useShortcut("Escape", () => isFiltered && go({}));
   return (
     <section className="log-page" aria-label="Log">
-      <div className="log-tools">
-        <LogSearchField value={typed} onType={setTyped} />
+      <Filters
+        className="log-tools"
+        first={<LogSearchField value={typed} onType={setTyped} />}
+        chosen={[
+          ...chosenFilter(CHOICES[level] && level, () => go({ ...search, level: "" })),
+          ...chosenFilter(rangeWords(search, nowMs), () => {
+            const { range, from, to, ...rest } = search;
+            go(rest);
+          }),
+          ...chosenByLink(task && `Task ${task.slice(-6)}`, () => go({ ...search, task: "" })),
+        ]}
+        actions={
+          <>
+            <Menu
+              id="log-download"
+              label="Download"
+              isWorded
+              icon={DOWNLOAD}
+              items={DOWNLOADS.map(([label, ending, type, write]) => ({
+                label,
+                run: () => save(write(lines), `${name.deployment}${ending}`, type),
+              }))}
+            />
+            {toMs === undefined ? (
+              <Button
+                kind="quiet"
+                disabled={state.kind === "connecting"}
+                onClick={() => setFollowing(!isFollowing)}
+              >
+                {isFollowing ? "Pause" : "Follow"} <kbd>f</kbd>
+              </Button>
+            ) : (
+              <Button
+                kind="quiet"
+                onClick={() => {
+                  setFollowing(true);
+                  const { from, to, ...rest } = search;
+                  go(rest);
+                }}
+              >
+                Back to now
+              </Button>
+            )}
+          </>
+        }
+      >
         <Segments
           label="Least level"
-          choices={Object.keys(CHOICES) as (keyof typeof CHOICES)[]}
-          value={
-            levels.length === 0 ? "All levels" : levels.includes("warn") ? "Warnings" : "Errors"
-          }
+          choices={Object.keys(CHOICES) as Level[]}
+          value={level}
           onChange={(choice) => go({ ...search, level: CHOICES[choice] })}
         />
         <RangePicker search={search} standard="all" />
-        <Menu
-          id="log-download"
-          label="Download"
-          isWorded
-          icon={DOWNLOAD}
-          items={DOWNLOADS.map(([label, ending, type, write]) => ({
-            label,
-            run: () => save(write(lines), `${name.deployment}${ending}`, type),
-          }))}
-        />
-        {toMs === undefined ? (
-          <Button
-            kind="quiet"
-            disabled={state.kind === "connecting"}
-            onClick={() => setFollowing(!isFollowing)}
-          >
-            {isFollowing ? "Pause" : "Follow"} <kbd>f</kbd>
-          </Button>
-        ) : (
-          <Button
-            kind="quiet"
-            onClick={() => {
-              setFollowing(true);
-              const { from, to, ...rest } = search;
-              go(rest);
-            }}
-          >
-            Back to now
-          </Button>
-        )}
-      </div>
+      </Filters>
       {hasLines && (
         <LogHistogram
           lines={lines}
@@ -168,11 +185,6 @@ function LogView({ name, endpoints }: LogViewProps) {
             {counts.warn > 0 && `, ${counted(counts.warn, "warning")}`}
             {EARLIER_WORDS[earlier]}
           </span>
-        )}
-        {task !== "" && (
-          <Button className="log-filter" onClick={() => go({ ...search, task: "" })}>
-            Only {task.slice(-6)} <span aria-hidden="true">×</span>
-          </Button>
         )}
         <Following state={state} isPaused={!isFollowing || toMs !== undefined} />
       </div>

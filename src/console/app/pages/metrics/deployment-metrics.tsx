@@ -13,6 +13,7 @@ import {
 import { useOrganization } from "../../api/session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Command } from "../../ui/command.tsx";
+import { Filters } from "../../ui/filters.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { Notice } from "../../ui/notice.tsx";
@@ -22,6 +23,7 @@ import {
   atLeast,
   boundsIn,
   type NamedRange,
+  rangeWords,
   SINCE_DEPLOY,
   type TimeBounds,
 } from "../../ui/time-range.ts";
@@ -99,23 +101,36 @@ function MetricsView({ deployment, standard }: MetricsViewProps) {
   const drawn = { deployment, range, marks, onZoom: zoom };
   return (
     <>
-      <div className="metrics-range">
-        <Segments
-          label="Metrics of"
-          choices={SHOWN}
-          value={search.show === "service" ? "Service" : "Platform"}
-          onChange={(chosen) => {
-            const { show, ...rest } = search;
-            go(chosen === "Service" ? { ...rest, show: "service" } : rest);
-          }}
-        />
+      <Filters
+        className="metrics-range"
+        first={
+          <Segments
+            label="Metrics of"
+            choices={SHOWN}
+            value={search.show === "service" ? "Service" : "Platform"}
+            onChange={(chosen) => {
+              const { show, ...rest } = search;
+              go(chosen === "Service" ? { ...rest, show: "service" } : rest);
+            }}
+          />
+        }
+        chosen={[]}
+        label={
+          <>
+            <span className="hidden">Time range: </span>
+            <span className="metrics-shown">
+              {rangeWords({ ...search, range: named.name }, Date.now())}
+            </span>
+          </>
+        }
+      >
         <RangePicker
           search={{ ...search, range: named.name }}
           standard={standard}
           sinceDeploy={isKept ? `Since ${newest.name}` : undefined}
         />
         <Moves range={shown} onMove={zoom} />
-      </div>
+      </Filters>
       {search.show === "service" ? <OwnMetrics {...drawn} /> : <PlatformMetrics {...drawn} />}
     </>
   );

@@ -1,7 +1,7 @@
 /** The audit log: who did what, when, from where. */
 import { infiniteQueryOptions, useQuery, useSuspenseInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { Fragment, Suspense, useState } from "react";
+import { Fragment, Suspense } from "react";
 import type { AuditEventJson } from "../../../../../gen/tessera/v1/organization_pb.js";
 import { csvOf } from "../../api/audit-csv.ts";
 import { organizations } from "../../api/clients.ts";
@@ -12,7 +12,8 @@ import { Button, ShowMore } from "../../ui/button.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { Facts } from "../../ui/facts.tsx";
 import { Field } from "../../ui/field.tsx";
-import { FiltersToggle } from "../../ui/filters-toggle.tsx";
+import { chosenFilter, Filters } from "../../ui/filters.tsx";
+import { DOWNLOAD, Icon } from "../../ui/icon.tsx";
 import { Loading } from "../../ui/loading.tsx";
 import { OpenableTable } from "../../ui/openable-table.tsx";
 import { Page } from "../../ui/page.tsx";
@@ -20,7 +21,7 @@ import { RangePicker } from "../../ui/range-picker.tsx";
 import { save } from "../../ui/save.ts";
 import { SearchField } from "../../ui/search-field.tsx";
 import { momentText, Time } from "../../ui/time.tsx";
-import { boundsIn, RANGES } from "../../ui/time-range.ts";
+import { boundsIn, RANGES, rangeWords } from "../../ui/time-range.ts";
 import { type AuditSearch, readAuditSearch } from "./audit-search.ts";
 import { ACTION_KINDS, foldedEvents, wordsOf } from "./audit-words.ts";
 import "./audit.css";
@@ -31,17 +32,7 @@ export function Audit() {
   const search = readAuditSearch(route.useSearch());
   const { isAdmin } = usePerson();
   return (
-    <Page
-      title="Audit log"
-      description="What people and tokens did here, newest first."
-      actions={
-        isAdmin && (
-          <Suspense>
-            <Export search={search} />
-          </Suspense>
-        )
-      }
-    >
+    <Page title="Audit log" description="What people and tokens did here, newest first.">
       {isAdmin ? (
         <>
           <AuditFilter search={search} />
@@ -67,10 +58,15 @@ function Export({ search }: AuditProps) {
   const events = data.pages.flatMap((page) => page.auditEvents ?? []);
   return (
     <Button
+      kind="icon"
+      className="worded"
+      aria-label="Export CSV"
+      title="Export CSV"
       disabled={events.length === 0}
       onClick={() => save(csvOf(events), `${organization}-audit.csv`, "text/csv")}
     >
-      Export CSV
+      <Icon path={DOWNLOAD} />
+      <span aria-hidden="true">Export CSV</span>
     </Button>
   );
 }
@@ -80,20 +76,30 @@ function AuditFilter({ search }: AuditProps) {
   const { data: members = [] } = useQuery(membersOf(useOrganization()));
   const change = (changed: AuditSearch) =>
     void navigate({ to: ".", search: readAuditSearch({ ...search, ...changed }), replace: true });
-  const [isOpen, setOpen] = useState(false);
-  const { action = "" } = search;
-  const chosen = [search.action, search.actor, search.range ?? search.from].filter(
-    (one) => one !== undefined,
-  ).length;
+  const { action = "", actor } = search;
+  const chosen: readonly (readonly [text: string | undefined, changed: AuditSearch])[] = [
+    [ACTION_KINDS[action] ?? search.action, { action: undefined }],
+    [actor, { actor: undefined }],
+    [rangeWords(search, Date.now()), { range: undefined, from: undefined, to: undefined }],
+  ];
   return (
-    <section className={isOpen ? "filters folding open" : "filters folding"} aria-label="Filter">
-      <SearchField
-        label="Subject"
-        placeholder="Such as summarizer"
-        value={search.subject}
-        onChange={(subject) => change({ subject })}
-      />
-      <FiltersToggle isOpen={isOpen} chosen={chosen} onChange={setOpen} />
+    <Filters
+      className="audit-filters"
+      first={
+        <SearchField
+          label="Subject"
+          placeholder="Subject"
+          value={search.subject}
+          onChange={(subject) => change({ subject })}
+        />
+      }
+      chosen={chosen.flatMap(([text, changed]) => chosenFilter(text, () => change(changed)))}
+      actions={
+        <Suspense>
+          <Export search={search} />
+        </Suspense>
+      }
+    >
       <Field label="Action">
         {(control) => (
           <select
@@ -121,7 +127,7 @@ function AuditFilter({ search }: AuditProps) {
         onChange={(actor) => change({ actor })}
       />
       <RangePicker search={search} standard="all" />
-    </section>
+    </Filters>
   );
 }
 

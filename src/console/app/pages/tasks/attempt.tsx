@@ -130,7 +130,7 @@ function Stack({ parts, text }: { readonly parts: readonly StackPart[]; readonly
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     <section className="stack copied-from" aria-label="Stack" tabIndex={0}>
-      <CopyButton text={text} what="the stack" />
+      <CopyButton isIcon text={text} what="the stack" />
       <Parts parts={parts.slice(0, MAX_PARTS)} at={innermost(parts, text)} />
       {parts.length > MAX_PARTS && (
         <details>

@@ -2,9 +2,8 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useRef, useState } from "react";
 import { useShortcut } from "../../shell/keys.ts";
-import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
-import { FiltersToggle } from "../../ui/filters-toggle.tsx";
+import { chosenByLink, chosenFilter, Filters } from "../../ui/filters.tsx";
 import { SearchField } from "../../ui/search-field.tsx";
 import { MAX_TEXT_CHARACTERS, PERIODS, readSearch, type TaskSearch } from "./search.ts";
 
@@ -24,28 +23,39 @@ const MAX_MENU_CHOICES = 30;
 
 export function TaskFilters({ search, endpoints, deployments, children }: TaskFiltersProps) {
   const navigate = useNavigate();
-  const box = useRef<HTMLElement>(null);
   const { text, endpoint, deployment, error, key, tags, since, from, until } = search;
   const [isCustom, setCustom] = useState(from !== undefined || until !== undefined);
-  const change = (changed: { readonly [Name in keyof TaskSearch]: TaskSearch[Name] | undefined }) =>
+  const change = (changed: TaskSearch) =>
     void navigate({ to: ".", search: readSearch({ ...search, ...changed }), replace: true });
-  const [isOpen, setOpen] = useState(false);
-  const chosen = [since, from, until, deployment, endpoint, tags].filter(Boolean).length;
+  const box = useRef<HTMLElement>(null);
   useShortcut("/", () => box.current?.querySelector("input")?.focus());
   return (
-    <section
-      className={`filters folding task-filters ${isOpen ? "open" : ""}`}
-      aria-label="Filter"
-      ref={box}
+    <Filters
+      box={box}
+      className="task-filters"
+      first={
+        <SearchField
+          label="Search"
+          placeholder="Id, text or error"
+          maxLength={MAX_TEXT_CHARACTERS}
+          value={text}
+          onChange={(written) => change({ text: written })}
+        />
+      }
+      chosen={[
+        ...chosenFilter(since && PERIODS[since][0], () => change({ since: undefined })),
+        ...chosenFilter(between(from, until), () => {
+          setCustom(false);
+          change({ from: undefined, until: undefined });
+        }),
+        ...chosenFilter(deployment, () => change({ deployment: undefined })),
+        ...chosenFilter(endpoint, () => change({ endpoint: undefined })),
+        ...chosenFilter(tags && `Tags: ${tags}`, () => change({ tags: undefined })),
+        ...chosenByLink(error && `Error: ${error}`, () => change({ error: undefined })),
+        ...chosenByLink(key && `Key: ${key}`, () => change({ key: undefined })),
+      ]}
+      actions={children}
     >
-      <SearchField
-        label="Search"
-        placeholder="Id, text or error"
-        maxLength={MAX_TEXT_CHARACTERS}
-        value={text}
-        onChange={(written) => change({ text: written })}
-      />
-      <FiltersToggle isOpen={isOpen} chosen={chosen} onChange={setOpen} />
       <Field label="Time range">
         {(control) => (
           <select
@@ -105,29 +115,14 @@ export function TaskFilters({ search, endpoints, deployments, children }: TaskFi
         value={tags}
         onChange={(written) => change({ tags: written })}
       />
-      {error !== undefined && (
-        <Button
-          className="task-error-filter"
-          title={error}
-          onClick={() => change({ error: undefined })}
-        >
-          <span>Error: {error}</span>
-          <span className="hidden">(show others, too)</span> ×
-        </Button>
-      )}
-      {key !== undefined && (
-        <Button
-          className="task-error-filter"
-          title={key}
-          onClick={() => change({ key: undefined })}
-        >
-          <span>Key: {key}</span>
-          <span className="hidden">(show others, too)</span> ×
-        </Button>
-      )}
-      {children}
-    </section>
+    </Filters>
   );
+}
+
+/** Two times in words, of which one may be missing. */
+function between(from: string | undefined, until: string | undefined): string | undefined {
+  const words = [from && `From ${from}`, until && `${from ? "u" : "U"}ntil ${until}`];
+  return words.filter(Boolean).join(" ").replaceAll("T", " ") || undefined;
 }
 
 interface MomentProps {

@@ -85,6 +85,27 @@ describe.skipIf(skipped)(`the reference of the API${skipped}`, () => {
     await person.isSound();
   });
 
+  it("has the method, the act and the path of an operation beside each other", async () => {
+    await using person = await ConsoleBrowser.open(browser, platform, { email: EMAIL });
+    await person.go("/o/acme/reference?search=rotate+token");
+    const head = person.page.locator('[id="TokenService.RotateToken"] > summary');
+    await head.waitFor();
+    expect(await head.textContent()).toMatch(/^POST Rotate token \/api\/v1\/tokens\//);
+    const boxOf = (part: string) => head.locator(part).boundingBox();
+    const [method, act, path] = [
+      await boxOf(".method"),
+      await boxOf(".operation-name"),
+      await boxOf("code"),
+    ];
+    const gap = (one: typeof method, next: typeof method) =>
+      (next?.x ?? 0) - (one?.x ?? 0) - (one?.width ?? 0);
+    for (const px of [gap(method, act), gap(act, path)]) {
+      expect(px).toBeGreaterThan(0);
+      expect(px).toBeLessThan(20);
+    }
+    expect(Math.abs((act?.y ?? 0) - (path?.y ?? 0))).toBeLessThan(8);
+  });
+
   it("marks the operation that is read while the page is scrolled", async () => {
     await using person = await ConsoleBrowser.open(browser, platform, { email: EMAIL });
     const { page } = person;

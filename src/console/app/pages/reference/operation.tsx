@@ -40,9 +40,9 @@ export function OperationDetails(props: OperationProps) {
       onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
     >
       <summary>
-        <span className="operation-name">{act}</span>
-        <span className="operation-place">
-          <span className={`method ${method}`}>{method.toUpperCase()}</span> <code>{path}</code>
+        <span className={`method ${method}`}>{method.toUpperCase()}</span>{" "}
+        <span className="operation-line">
+          <span className="operation-name">{act}</span> <code>{path}</code>
         </span>
         <span className="secondary">{inlineCode(summary)}</span>
       </summary>

@@ -59,6 +59,8 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
 
   it("calls an endpoint with what was entered, and shows the text it answers", async () => {
     await open();
+    const result = page.getByRole("region", { name: "Result" });
+    await result.getByText("The result appears here.").waitFor();
     await page.getByLabel("text", { exact: true }).fill("Long ago.");
     await page.getByLabel("sentences").fill("2");
     await page.getByLabel("polite").selectOption("true");
@@ -66,6 +68,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await page.getByLabel("options").fill('{"seed": 7}');
     await click("Call");
     await see("In short <b>: Long ago.");
+    expect(await page.locator(".output-head").textContent()).toMatch(/^Resultansweredin \d+ m?s$/);
     expect(JSON.parse(deployment.received().body)).toEqual({
       text: "Long ago.",
       sentences: 2,
@@ -102,6 +105,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await field.locator(".field-error", { hasText: "must not contain" }).waitFor();
     await page.getByRole("alert").getByText("too much at once").waitFor();
     await see("ARGUMENTS_INVALID");
+    expect(await page.locator(".output-head").textContent()).toMatch(/^Resultfailedin \d+ m?s$/);
     await see("HTTP 400");
   });
 
@@ -167,6 +171,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     await pieces().waitFor();
     deployment.tell('id: 1\ndata: "Once upon"\n\n');
     await see("Once upon");
+    await page.locator(".output-head").getByText("running").waitFor();
     deployment.tell('id: 2\ndata: " a time\\n<b>"\n\n');
     await see("Once upon a time <b>");
     deployment.tell("event: end\ndata: {}\n\n");
@@ -229,6 +234,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
     deployment.move(first, { state: { status: "failure" } });
     await see("cannot divide by zero");
     await see("TASK_FAILED");
+    await page.locator(".output-head").getByText("failure").waitFor();
     await click("Retry");
     await page.waitForURL((url) => !url.hash.includes(first.id));
     await page.locator(".timeline .now", { hasText: "queued" }).waitFor();
@@ -253,7 +259,7 @@ describe.skipIf(skipped)(`the page in a browser${skipped}`, { timeout: 30_000 },
   it("keeps the tasks of the session over a reload", async () => {
     const task = await submit("summarize_batch");
     await page.reload();
-    await see(task.id);
+    await see(task.id.slice(-12));
     await page.locator(".recent a", { hasText: "queued" }).waitFor();
   });
 

@@ -51,6 +51,7 @@ export const PAGES: readonly ListedPage[] = [
       await page.getByRole("button", { name: "Submit", exact: true }).click();
       await page.locator(".timeline .now", { hasText: "success" }).waitFor();
       await page.locator(".log").getByText(BACKWARDS).first().waitFor();
+      await page.getByRole("link", { name: "Open task" }).waitFor();
     },
   },
   { path: deployment("/revisions"), heading: /: revisions$/ },

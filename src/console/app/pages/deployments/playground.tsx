@@ -1,5 +1,5 @@
 /** The playground of a deployment, called with the session of the person. */
-import { useLocation } from "@tanstack/react-router";
+import { Link, useLocation } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { DeploymentJson } from "../../../../../gen/tessera/v1/deployment_pb.js";
 import { useOrganization } from "../../api/session.ts";
@@ -17,7 +17,20 @@ export function DeploymentPlayground() {
 
 function Called({ deployment }: { readonly deployment: DeploymentJson }) {
   const organization = useOrganization();
-  const target = useMemo(() => ofPlatform(organization, deployment), [organization, deployment]);
+  const target = useMemo(
+    () => ({
+      ...ofPlatform(organization, deployment),
+      taskLink: (task: string) => (
+        <Link
+          to="/o/$organization/deployments/$deployment/tasks/$task"
+          params={{ organization, deployment: deployment.name ?? "", task }}
+        >
+          Open task
+        </Link>
+      ),
+    }),
+    [organization, deployment],
+  );
   const href = useLocation({ select: (location) => location.href });
   const [, hash] = href.split("#");
   return <Playground target={target} hash={hash === undefined ? "" : `#${hash}`} />;

@@ -19,10 +19,11 @@ export type CallOutput =
       /** Undefined until the end. */
       readonly tookMs?: number;
     }
-  | { readonly kind: "stopped" }
+  | { readonly kind: "stopped"; readonly tookMs: number }
   | {
       readonly kind: "failure";
       readonly error: unknown;
+      readonly tookMs: number;
       /** What is wrong with arguments that have no field. */
       readonly violations?: readonly string[];
       /** The pieces that came before it. */
@@ -53,10 +54,16 @@ export async function* called(
       yield { kind: "result", result, tookMs: Date.now() - startedMs };
     }
   } catch (error) {
-    const after = pieces && { after: { ...pieces, tookMs: Date.now() - startedMs } };
+    const tookMs = Date.now() - startedMs;
+    const after = pieces && { after: { ...pieces, tookMs } };
     yield signal.aborted && pieces === undefined
-      ? { kind: "stopped" }
-      : { kind: "failure", error: signal.aborted ? new CallError("Stopped.") : error, ...after };
+      ? { kind: "stopped", tookMs }
+      : {
+          kind: "failure",
+          error: signal.aborted ? new CallError("Stopped.") : error,
+          tookMs,
+          ...after,
+        };
   }
 }
 

@@ -18,13 +18,14 @@ import {
 import { type CallOutput, called } from "./call.ts";
 import { type PlaygroundEndpoint, pathOf } from "./description.ts";
 import { ArgumentField } from "./field.tsx";
+import type { LinkedTarget } from "./linked-target.ts";
 import { Output } from "./output.tsx";
 import { hashOf } from "./recent.tsx";
 import { LANGUAGES, type SnippetLanguage, snippet } from "./snippets.ts";
 import type { PlaygroundTarget } from "./target.ts";
 
 interface EndpointViewProps {
-  readonly target: PlaygroundTarget;
+  readonly target: LinkedTarget;
   readonly endpoint: PlaygroundEndpoint;
   /** The task in the address. */
   readonly taskId: string | undefined;
@@ -228,7 +229,7 @@ function Snippets({ target, endpoint, given }: SnippetsProps) {
           value={language}
           onChange={setLanguage}
         />
-        <CopyButton text={text} what={language} />
+        <CopyButton isIcon text={text} what={language} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <pre tabIndex={0}>

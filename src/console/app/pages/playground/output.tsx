@@ -2,12 +2,14 @@
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { counted } from "../../ui/counted.ts";
 import { duration } from "../../ui/duration.ts";
+import { Status, type Tone } from "../../ui/status.tsx";
 import { useNow } from "../../ui/use-now.ts";
 import { Content, extensionOf } from "../tasks/content.tsx";
 import type { CallOutput } from "./call.ts";
 import { CallFailure } from "./call-failure.tsx";
 import type { PlaygroundEndpoint } from "./description.ts";
-import type { PlaygroundTarget } from "./target.ts";
+import type { LinkedTarget } from "./linked-target.ts";
+import { OutputHead } from "./output-head.tsx";
 import { TaskPanel } from "./task-panel.tsx";
 
 /** How often the time that a call takes is written. */
@@ -16,7 +18,7 @@ const CLOCK_MS = 100;
 const MAX_SHOWN_CHARS = 100_000;
 
 interface OutputProps {
-  readonly target: PlaygroundTarget;
+  readonly target: LinkedTarget;
   readonly endpoint: PlaygroundEndpoint;
   readonly output: CallOutput;
   /** When the call under way began. */
@@ -24,37 +26,67 @@ interface OutputProps {
 }
 
 export function Output({ target, endpoint, output, startedMs }: OutputProps) {
+  const isRunning = startedMs !== undefined;
+  const [tone, word = ""] = (isRunning && output.kind !== "task" ? RUNNING : stateOf(output)) ?? [];
   const took = tookOf(output);
   return (
-    <section className="card output" aria-label="Result">
-      <div className="card-head">
-        <h2>Result</h2>
-        <span className="hint" aria-hidden="true">
-          {startedMs === undefined ? took : <Clock startedMs={startedMs} />}
-        </span>
-        <p className="hidden" role="status">
-          {took}
-        </p>
-      </div>
+    <section
+      className={isRunning && hasEnded(output) ? "card output earlier" : "card output"}
+      aria-label="Result"
+      aria-busy={isRunning}
+    >
+      {output.kind !== "task" && (
+        <OutputHead
+          state={tone && <Status tone={tone}>{word}</Status>}
+          took={isRunning ? <Clock startedMs={startedMs} /> : took}
+        />
+      )}
+      <p className="hidden" role="status">
+        {!isRunning && tone && `${word} ${took}`}
+      </p>
       <Shown target={target} endpoint={endpoint} output={output} />
     </section>
   );
 }
 
 function Clock({ startedMs }: { readonly startedMs: number }) {
-  return duration(useNow(CLOCK_MS) - startedMs);
+  return <span aria-hidden="true">{duration(useNow(CLOCK_MS) - startedMs)}</span>;
 }
+
+type State = readonly [tone: Tone, word: string];
+
+const RUNNING: State = ["working", "running"];
+
+/** The state of the call; undefined where none was made, and of a task, which has its own. */
+function stateOf({ kind }: CallOutput): State | undefined {
+  switch (kind) {
+    case "result":
+    case "pieces":
+      return ["done", "answered"];
+    case "failure":
+      return ["bad", "failed"];
+    case "stopped":
+      return ["warning", "stopped"];
+    default:
+      return undefined;
+  }
+}
+
+/** Whether it is what came of a whole call, whose time is known. */
+const hasEnded = (output: CallOutput): boolean => "tookMs" in output && output.tookMs !== undefined;
 
 function tookOf(output: CallOutput): string {
   switch (output.kind) {
-    case "result":
-      return `Answered in ${duration(output.tookMs)}`;
     case "pieces": {
       const pieces = counted(output.count, "piece");
       return output.tookMs === undefined ? "" : `${pieces} in ${duration(output.tookMs)}`;
     }
+    case "result":
     case "failure":
-      return output.after ? tookOf(output.after) : "";
+    case "stopped":
+      return "after" in output && output.after !== undefined
+        ? tookOf(output.after)
+        : `in ${duration(output.tookMs)}`;
     default:
       return "";
   }
@@ -89,10 +121,8 @@ function Shown({ target, endpoint, output }: Omit<OutputProps, "startedMs">) {
         </>
       );
     }
-    case "stopped":
-      return <p className="secondary">Stopped.</p>;
     default:
-      return <p className="secondary">{invitation(endpoint)}</p>;
+      return <p className="secondary output-none">{invitation(endpoint)}</p>;
   }
 }
 

@@ -10,6 +10,7 @@ import { Loading } from "../../ui/loading.tsx";
 import { CallFailure } from "./call-failure.tsx";
 import type { PlaygroundEndpoint } from "./description.ts";
 import { EndpointView, KindBadge } from "./endpoint-view.tsx";
+import type { LinkedTarget } from "./linked-target.ts";
 import { curlOf, type MountOperation, type PlaygroundMount } from "./mounts.ts";
 import { hashOf, RecentTasks } from "./recent.tsx";
 import type { PlaygroundTarget } from "./target.ts";
@@ -17,7 +18,7 @@ import { useDescription } from "./use-description.ts";
 import "./playground.css";
 
 interface PlaygroundProps {
-  readonly target: PlaygroundTarget;
+  readonly target: LinkedTarget;
   /** Of the address. */
   readonly hash: string;
   /** It is the whole page, and so has its heading and its title. */

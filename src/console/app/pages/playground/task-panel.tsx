@@ -8,7 +8,7 @@ import { eventsOf } from "../../api/server-events.ts";
 import type { StreamOptions } from "../../api/stream.ts";
 import { hasEnded } from "../../api/tasks.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton } from "../../ui/copy-button.tsx";
+import { CopyChip } from "../../ui/copy-button.tsx";
 import { between } from "../../ui/duration.ts";
 import { Loading } from "../../ui/loading.tsx";
 import { momentText } from "../../ui/time.tsx";
@@ -20,31 +20,41 @@ import { TaskStatus } from "../tasks/state.tsx";
 import { useTaskEvents } from "../tasks/use-task-events.ts";
 import { CallFailure } from "./call-failure.tsx";
 import { type PlaygroundEndpoint, pathOf } from "./description.ts";
+import type { LinkedTarget } from "./linked-target.ts";
+import { OutputHead } from "./output-head.tsx";
 import { forgetTask, hashOf, rememberTask } from "./recent.tsx";
 import type { PlaygroundTarget } from "./target.ts";
 
 interface TaskPanelProps {
-  readonly target: PlaygroundTarget;
+  readonly target: LinkedTarget;
   readonly endpoint: PlaygroundEndpoint;
   readonly taskId: string;
 }
 
 export function TaskPanel(props: TaskPanelProps) {
-  const { endpoint, taskId } = props;
+  const { target, endpoint, taskId } = props;
   const { task, events, status, result } = useTask(props);
   const { changes, progress, lines, state } = events;
+  const acting = useActing(props, status);
+  const [first, last] = [changes[0]?.time, changes.at(-1)?.time];
   return (
     <div className="task-panel">
-      <p className="copied-from">
-        <span className="hidden">Task</span> <code>{taskId}</code>
-        <CopyButton text={taskId} what="task id" />
+      <OutputHead
+        state={changes.length > 0 && <TaskStatus status={status} />}
+        took={hasEnded({ status }) && first && last && `in ${between(first, last, Date.now())}`}
+      >
+        {changes.length > 0 && <Action of={acting} status={status} />}
+      </OutputHead>
+      <p className="task-name">
+        <CopyChip text={taskId} shown={taskId.slice(-12)} what="task id" />
+        {target.taskLink?.(taskId)}
+        {task.data && <Facts endpoint={endpoint} task={task.data} />}
       </p>
-      {task.data && <Facts endpoint={endpoint} task={task.data} />}
       <Timeline changes={changes} />
       <div hidden={progress === undefined || status === "TASK_STATUS_SUCCESS"}>
         <Progress progress={progress} />
       </div>
-      {changes.length > 0 && <Actions {...props} status={status} />}
+      {acting.error && <CallFailure error={acting.error} />}
       {task.error && <CallFailure error={task.error} />}
       <p className="hint" role="status">
         {state.kind === "reconnecting" && "Connection lost, trying again…"}
@@ -109,14 +119,13 @@ function useTask(props: TaskPanelProps) {
   return { task, events, status, result };
 }
 
-/** What can be done with it in its state. */
-function Actions(props: TaskPanelProps & { readonly status: TaskStatusJson }) {
-  const { target, endpoint, status } = props;
-  const isRunning = status === "TASK_STATUS_RUNNING";
-  const { mutate, isPending, error } = useMutation({
+/** Cancels it, or runs it again as a new task. */
+function useActing(props: TaskPanelProps, status: TaskStatusJson) {
+  const { target, endpoint } = props;
+  return useMutation({
     mutationFn: async (verb: "cancel" | "retry") => {
       if (verb === "cancel") {
-        const abort = isRunning ? { abort: "true" } : undefined;
+        const abort = status === "TASK_STATUS_RUNNING" ? { abort: "true" } : undefined;
         await target.send(pathTo(props, verb, abort), { method: "POST" });
         return;
       }
@@ -127,21 +136,23 @@ function Actions(props: TaskPanelProps & { readonly status: TaskStatusJson }) {
       location.hash = hashOf(endpoint.name, id);
     },
   });
-  return (
-    <>
-      <p>
-        {hasEnded({ status }) ? (
-          <Button isBusy={isPending} onClick={() => mutate("retry")}>
-            Retry
-          </Button>
-        ) : (
-          <Button kind="danger" isBusy={isPending} onClick={() => mutate("cancel")}>
-            {isRunning ? "Abort" : "Cancel"}
-          </Button>
-        )}
-      </p>
-      {error && <CallFailure error={error} />}
-    </>
+}
+
+interface ActionProps {
+  readonly of: ReturnType<typeof useActing>;
+  readonly status: TaskStatusJson;
+}
+
+/** What can be done with it in its state. */
+function Action({ of: { isPending, mutate }, status }: ActionProps) {
+  return hasEnded({ status }) ? (
+    <Button isBusy={isPending} onClick={() => mutate("retry")}>
+      Retry
+    </Button>
+  ) : (
+    <Button kind="danger" isBusy={isPending} onClick={() => mutate("cancel")}>
+      {status === "TASK_STATUS_RUNNING" ? "Abort" : "Cancel"}
+    </Button>
   );
 }
 
@@ -159,14 +170,14 @@ interface FactsProps {
 
 function Facts({ endpoint, task: { expires_at: expiresAt, retry_of: retryOf } }: FactsProps) {
   return (
-    <p className="hint">
+    <span className="hint">
       {expiresAt && `Kept until ${momentText(Date.parse(expiresAt))}. `}
       {retryOf && (
         <>
           A retry of <a href={hashOf(endpoint.name, retryOf)}>an earlier task</a>.
         </>
       )}
-    </p>
+    </span>
   );
 }
 

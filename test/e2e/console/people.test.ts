@@ -355,12 +355,23 @@ describe.skipIf(skipped)(`the pages of people in the console${skipped}`, () => {
     const numbers = page.getByRole("region", { name: "State of the platform" });
     await numbers.getByText("1 of 1").waitFor();
     await numbers.getByText("Tasks queued").waitFor();
+    await numbers
+      .locator("div", { hasText: /^Workers\d+ of \d+$/ })
+      .locator(".share-bar")
+      .waitFor();
+    await numbers.locator("div", { hasText: /^Disk[\d.]+( [KMG]iB)? of [\d.]+ GiB$/ }).waitFor();
     const set = page.getByRole("region", { name: "Settings that are set" });
     await set.getByRole("row", { name: /^TESSERA_LOG_LEVEL.* silent$/ }).waitFor();
     await page.getByText(/^\d+ settings with defaults$/).click();
     const others = page.getByRole("region", { name: "Settings with defaults" });
     await others.getByRole("row", { name: /^TESSERA_SESSION_LIFETIME.* 14d$/ }).waitFor();
     await person.isSoundInAllWindows("operator");
+    await page.getByRole("button", { name: "Monitoring tokens of acme: off" }).press("Enter");
+    const how = page.getByRole("dialog", { name: "Monitoring tokens of acme" });
+    await how.getByText("admin monitoring enable --organization acme").waitFor();
+    await person.isSound();
+    await page.keyboard.press("Escape");
+    await how.waitFor({ state: "detached" });
     await person.press("Create organization");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name", { exact: true }).fill("acme");

@@ -16,8 +16,7 @@ interface ShareProps {
 const MIN_WARNED_PART = 0.9;
 
 export function Share({ name, used, limit, problem, children }: ShareProps) {
-  const part = limit > 0 ? Math.min(1, used / limit) : 0;
-  const isMuch = problem !== undefined && part >= MIN_WARNED_PART;
+  const isMuch = problem !== undefined && isNearlyAll({ used, limit });
   return (
     <div className={isMuch ? "share much" : "share"}>
       <div className="share-words">
@@ -27,7 +26,27 @@ export function Share({ name, used, limit, problem, children }: ShareProps) {
           {isMuch && <strong>, {problem}</strong>}
         </span>
       </div>
-      <div className="share-bar">{used > 0 && <div style={{ width: `${part * 100}%` }} />}</div>
+      <ShareBar used={used} limit={limit} isMuch={isMuch} />
+    </div>
+  );
+}
+
+export interface Used {
+  readonly used: number;
+  readonly limit: number;
+}
+
+/** From 0 to 1. */
+export const partOf = ({ used, limit }: Used): number =>
+  limit > 0 ? Math.min(1, used / limit) : 0;
+
+export const isNearlyAll = (one: Used): boolean => partOf(one) >= MIN_WARNED_PART;
+
+/** The bar alone, below numbers that say the same. */
+export function ShareBar({ isMuch, ...one }: Used & { readonly isMuch: boolean }) {
+  return (
+    <div className={isMuch ? "share-bar much" : "share-bar"}>
+      {one.used > 0 && <div style={{ width: `${partOf(one) * 100}%` }} />}
     </div>
   );
 }

@@ -17,9 +17,10 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Empty } from "../../ui/empty.tsx";
 import { FieldsForm, textOf } from "../../ui/fields-form.tsx";
-import { Numbers } from "../../ui/numbers.tsx";
+import { Numbers, type PageNumber } from "../../ui/numbers.tsx";
 import { Page } from "../../ui/page.tsx";
-import { bytes, count, percent } from "../../ui/quantity.ts";
+import { bytes, count, type Format } from "../../ui/quantity.ts";
+import { isNearlyAll, partOf, ShareBar, type Used } from "../../ui/share.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useToast } from "../../ui/toasts.tsx";
@@ -27,6 +28,7 @@ import "./operator.css";
 
 export function Operator() {
   const { isOperator } = usePerson();
+  const organization = useOrganization();
   const [isCreating, setCreating] = useState(false);
   return (
     <Page
@@ -36,9 +38,14 @@ export function Operator() {
       }
       actions={
         isOperator && (
-          <Button kind="primary" onClick={() => setCreating(true)}>
-            Create organization
-          </Button>
+          <>
+            <Link to="/o/$organization/machines" params={{ organization }} className="button">
+              Manage nodes
+            </Link>
+            <Button kind="primary" onClick={() => setCreating(true)}>
+              Create organization
+            </Button>
+          </>
         )
       }
     >
@@ -58,11 +65,9 @@ export function Operator() {
 
 function Version() {
   const { version = "", database = {} } = useSuspenseQuery(platform).data;
-  return `Tessera ${version}, ${database.kind} ${database.version}, schema ${database.schemaVersion}`;
+  const size = bytes(Number(database.sizeBytes ?? 0));
+  return `Tessera ${version}, ${database.kind} ${database.version} with ${size}, schema ${database.schemaVersion}`;
 }
-
-/** From this part on, the disk of a node is nearly full. */
-const MIN_FULL_DISK_PART = 0.9;
 
 /** The numbers of the platform, under what is wrong with it. */
 function State() {
@@ -74,8 +79,7 @@ function State() {
   /** An amount in the organizations that are read so far, with `+` if there are more of them. */
   const atLeast = (amount: number): string => `${amount}${list.hasNextPage ? "+" : ""}`;
   const facts = listed.flatMap((node) => node.facts ?? []);
-  const sum = (of: "workers" | "maxWorkers" | "waiting"): number =>
-    facts.reduce((all, one) => all + (one[of] ?? 0), 0);
+  const sum = (of: Summed): number => facts.reduce((all, one) => all + Number(one[of] ?? 0), 0);
   const draining = listed.filter(
     (node) => node.facts?.draining === true || node.drain !== undefined,
   ).length;
@@ -84,7 +88,7 @@ function State() {
   const { cells = [] } = database;
   const away = cells.filter(({ up }) => !up).map(({ name }) => name);
   const isHealthy = draining === 0 && ready > 0 && away.length === 0;
-  const disk = Math.max(0, ...facts.map(usedDisk));
+  const [disk = NO_DISK] = facts.map(diskOf).toSorted((one, other) => partOf(other) - partOf(one));
   return (
     <>
       <p className="page-head">
@@ -124,13 +128,18 @@ function State() {
               ),
               tone: draining > 0 ? "warning" : undefined,
             },
-            { name: "Workers", value: sum("workers"), unit: `of ${sum("maxWorkers")}` },
-            { name: "Database", value: bytes(Number(database.sizeBytes ?? 0)) },
-            {
-              name: listed.length > 1 ? "Fullest disk" : "Disk used",
-              value: percent(disk),
-              tone: disk >= MIN_FULL_DISK_PART ? "bad" : undefined,
-            },
+            shareOf({
+              ...{ name: "Workers", format: String },
+              ...{ used: sum("workers"), limit: sum("maxWorkers") },
+            }),
+            shareOf({
+              ...{ name: "Memory of workers", format: bytes },
+              ...{ used: sum("memoryBytes"), limit: sum("maxMemoryBytes") },
+            }),
+            shareOf({
+              ...{ name: listed.length > 1 ? "Fullest disk" : "Disk", format: bytes, ...disk },
+              isMuch: isNearlyAll(disk),
+            }),
           ]}
         />
       </div>
@@ -138,10 +147,41 @@ function State() {
   );
 }
 
-/** Of its disk, from 0 to 1. */
-function usedDisk({ diskBytes, freeDiskBytes }: NodeFactsJson): number {
-  const all = Number(diskBytes ?? 0);
-  return all === 0 ? 0 : 1 - Number(freeDiskBytes ?? 0) / all;
+type Summed = "workers" | "maxWorkers" | "waiting" | "memoryBytes" | "maxMemoryBytes";
+
+const NO_DISK: Used = { used: 0, limit: 0 };
+
+/** The disk of a node. */
+function diskOf({ diskBytes, freeDiskBytes }: NodeFactsJson): Used {
+  const limit = Number(diskBytes ?? 0);
+  return { used: limit - Number(freeDiskBytes ?? 0), limit };
+}
+
+interface ShareOfProps extends Used {
+  readonly name: string;
+  readonly format: Format;
+  /** So much that it is wrong. */
+  readonly isMuch?: boolean;
+}
+
+/** What is used of something, such as `181 of 252 GiB`, with a bar where both are known. */
+function shareOf({ name, format, isMuch = false, ...one }: ShareOfProps): PageNumber {
+  const [used, limit] = [format(one.used), format(one.limit)];
+  if (one.limit === 0) {
+    return { name, value: used };
+  }
+  const [amount, unit] = used.split(" ");
+  return {
+    name,
+    tone: isMuch ? "bad" : undefined,
+    value: (
+      <>
+        {limit.split(" ")[1] === unit ? amount : used}{" "}
+        <span className="number-unit">of {limit}</span>
+        <ShareBar {...one} isMuch={isMuch} />
+      </>
+    ),
+  };
 }
 
 /** The server checks who may create one, because a setting of the platform decides it. */
@@ -200,6 +240,7 @@ function OperatorsOnly() {
 
 function Organizations() {
   const list = useSuspenseInfiniteQuery(allOrganizations);
+  const [asked, setAsked] = useState<Switched>();
   const listed = list.data.pages.flatMap((page) => page.organizations ?? []);
   return (
     <section aria-labelledby="organizations">
@@ -220,8 +261,16 @@ function Organizations() {
           },
           { name: "Members", isNumber: true, cell: ({ members = 0 }) => members },
           { name: "Deployments", isNumber: true, cell: ({ deployments = 0 }) => deployments },
-          { name: "Monitoring tokens", cell: (one) => <Monitoring one={one} /> },
-          { name: "Invite links", cell: (one) => onOff(one.invitationLinksEnabled) },
+          {
+            name: "Monitoring tokens",
+            cell: (one) => <Monitoring one={one} ask={setAsked} />,
+          },
+          {
+            name: "Invite links",
+            cell: ({ name = "", invitationLinksEnabled: isOn = false }) => (
+              <Switch of={{ ...INVITE_LINKS, organization: name, isOn }} ask={setAsked} />
+            ),
+          },
           {
             name: "Created",
             cell: ({ createdAt }) => createdAt !== undefined && <Time at={createdAt} />,
@@ -229,6 +278,7 @@ function Organizations() {
         ]}
       />
       <ShowMore of={list} />
+      {asked && <HowToSwitch of={asked} onClose={() => setAsked(undefined)} />}
     </section>
   );
 }
@@ -245,11 +295,78 @@ function OrganizationName({ name = "" }: { readonly name: string | undefined }) 
   );
 }
 
-function Monitoring({ one }: { readonly one: OperatedOrganizationJson }) {
-  const { monitoringEnabled, monitoringAskedAt: askedAt, monitoringAskedBy } = one;
+/** What an organization is let have, which is switched on the machine of the platform. */
+interface Switched {
+  readonly organization: string;
+  readonly isOn: boolean;
+  readonly title: string;
+  /** What it lets the admins of the organization do. */
+  readonly summary: string;
+  /** The command of `tessera admin`. */
+  readonly command: string;
+}
+
+const MONITORING = {
+  title: "Monitoring tokens",
+  summary: "make monitoring tokens, with which Prometheus reads its metrics.",
+  command: "monitoring",
+};
+const INVITE_LINKS = {
+  title: "Invite links",
+  summary: "see the links of invitations, also for people without an account.",
+  command: "invitation-links",
+};
+
+interface SwitchProps {
+  readonly of: Switched;
+  ask(of: Switched): void;
+}
+
+function Switch({ of, ask }: SwitchProps) {
+  return (
+    <Button
+      kind="quiet"
+      aria-label={`${of.title} of ${of.organization}: ${onOff(of.isOn)}`}
+      aria-haspopup="dialog"
+      onClick={() => ask(of)}
+    >
+      <Status tone={of.isOn ? "good" : "idle"}>{onOff(of.isOn)}</Status>
+    </Button>
+  );
+}
+
+interface HowToSwitchProps {
+  readonly of: Switched;
+  onClose(): void;
+}
+
+/** The command that switches it: by the API, operators change nothing but which nodes take work. */
+function HowToSwitch({ of, onClose }: HowToSwitchProps) {
+  const { organization, isOn, title, summary, command } = of;
+  return (
+    <Dialog title={`${title} of ${organization}`} onClose={onClose}>
+      <p>
+        {isOn ? "On" : "Off"}: its admins {isOn ? "can" : "cannot"} {summary}
+      </p>
+      <p>To turn it {onOff(!isOn)}, run on the machine of the platform:</p>
+      <Command
+        text={`npx tessera-platform admin ${command} ${isOn ? "disable" : "enable"} --organization ${organization}`}
+      />
+    </Dialog>
+  );
+}
+
+interface MonitoringProps {
+  readonly one: OperatedOrganizationJson;
+  ask(of: Switched): void;
+}
+
+function Monitoring({ one, ask }: MonitoringProps) {
+  const { name = "", monitoringEnabled: isOn = false } = one;
+  const { monitoringAskedAt: askedAt, monitoringAskedBy } = one;
   return (
     <>
-      {onOff(monitoringEnabled)}
+      <Switch of={{ ...MONITORING, organization: name, isOn }} ask={ask} />
       {askedAt !== undefined && (
         <span className="secondary">
           Asked for by <bdi>{monitoringAskedBy}</bdi> <Time at={askedAt} />
@@ -319,4 +436,4 @@ function SettingTable({ label, settings }: SettingTableProps) {
   );
 }
 
-const onOff = (is: boolean | undefined): string => (is ? "on" : "off");
+const onOff = (is: boolean): string => (is ? "on" : "off");

@@ -36,7 +36,8 @@ export function Device() {
               label: "Code",
               autoComplete: "off",
               maxLength: 32,
-              placeholder: "BCDF-GHJK",
+              placeholder: "XXXX-XXXX",
+              hint: "Eight letters, with or without the hyphen.",
               defaultValue: new URLSearchParams(location.search).get("user_code") ?? "",
             },
           ]}

@@ -94,7 +94,8 @@ function toFile({ contentType, filename = "", ...file }: FileValue | FileOnDisk)
     filename,
     content:
       "data" in file
-        ? ({ case: "data", value: file.data } as const)
+        ? // A copy: the message may wait until the call has ended, which gives the bytes back.
+          ({ case: "data", value: new Uint8Array(file.data) } as const)
         : ({ case: "size", value: BigInt(file.size) } as const),
   };
 }

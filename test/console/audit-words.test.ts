@@ -46,6 +46,14 @@ it("the access of a token is told in the words of its page", () => {
   ]);
 });
 
+it("the kind of a token and its end are told in plain words", () => {
+  const details = { kind: "personal", expires_at: "2027-02-27T12:00:00.000Z" };
+  expect(wordsOf({ action: "token.create", subject: "ci", details }).more).toEqual([
+    "personal",
+    "expires Feb 27, 2027",
+  ]);
+});
+
 it("what a rule looks for is told in words", () => {
   const more = (details: Record<string, string>) =>
     wordsOf({ action: "alert_rule.create", subject: "x", details }).more;

@@ -62,7 +62,14 @@ export function AboutRule({ of: rule }: { readonly of: AlertRuleJson }) {
   return (
     <Facts
       entries={{
-        "Fires when": rule.condition,
+        "Has found":
+          found.length === 0
+            ? "nothing yet"
+            : found.slice(0, MAX_SHOWN_ALERTS).map((alert) => (
+                <div key={alert.id}>
+                  <Subject of={alert} />: {alert.text}, <Lasted of={alert} />
+                </div>
+              )),
         Holds: holdText(rule),
         Deployments: deployments.join(", ") || "all",
         ...(evaluatedAt && { "Last checked": <ExactTime at={evaluatedAt} /> }),
@@ -73,14 +80,6 @@ export function AboutRule({ of: rule }: { readonly of: AlertRuleJson }) {
             </>
           ),
         }),
-        "Has found":
-          found.length === 0
-            ? "nothing yet"
-            : found.slice(0, MAX_SHOWN_ALERTS).map((alert) => (
-                <div key={alert.id}>
-                  <Subject of={alert} />: {alert.text}, <Lasted of={alert} />
-                </div>
-              )),
       }}
     />
   );

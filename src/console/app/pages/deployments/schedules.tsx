@@ -98,8 +98,8 @@ function Registered({ of: { endpoints = [] } }: { readonly of: DeploymentJson })
             { name: "Endpoint", narrow: "unnamed", cell: ({ endpoint }) => endpoint },
             { name: "Times", grows: true, narrow: "unnamed", cell: (one) => <Times of={one} /> },
             { name: "State", cell: (one) => <State of={one} /> },
-            { name: "Next", cell: (one) => <Next of={one} /> },
-            { name: "Last", cell: (one) => <Last of={one} /> },
+            { name: "Next run", cell: (one) => <Next of={one} /> },
+            { name: "Last run", cell: (one) => <Last of={one} /> },
           ]}
           detailsOf={(one) => <Details of={one} />}
           actions={(schedule) => {

@@ -13,16 +13,18 @@ interface OfMachine {
   readonly of: MachineRow;
 }
 
-/** Its name, with the rest in one line. */
+/** Its name, with the rest in one line; its address where there is room. */
 export function MachineName({ of: { name, node, platform, version, labels, told } }: OfMachine) {
   const words = Object.entries(labels ?? {}).map((label) => label.join("="));
   const about = [node ? "node" : "joined", platform, version && `Tessera ${version}`, ...words];
-  const line = [...about, told?.url].filter(Boolean).join(", ");
+  const line = about.filter(Boolean).join(", ");
+  const { url } = told ?? {};
   return (
     <>
       <bdi>{name || "without a name"}</bdi>
-      <span className="secondary machine-about" title={line}>
+      <span className="secondary machine-about" title={url ? `${line}, ${url}` : line}>
         {line}
+        {url && <span className="machine-url">, {url}</span>}
       </span>
     </>
   );

@@ -165,6 +165,8 @@ const WORDS: Readonly<Record<string, string>> = {
   "authorization true": "protected",
   "authorization false": "public",
   "setup true": "at the setup",
+  "kind personal": "personal",
+  "kind organization": "of the organization",
 };
 
 /** Access of a token in the words of its page; events have it as `developer_operations`. */
@@ -190,7 +192,7 @@ function phraseOf(name: string, value: string): string {
   }
   const words = name.replaceAll("_", " ");
   if (/^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(value)) {
-    return `${words} ${dateText(value)}`;
+    return `${words.replace(/ at$/, "")} ${dateText(value)}`;
   }
   const [, measured, unit] = /^(.+) (mib|seconds)$/.exec(words) ?? [];
   if (measured !== undefined) {

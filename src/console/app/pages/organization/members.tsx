@@ -29,6 +29,7 @@ export function Members() {
   const { data: members } = useSuspenseQuery(membersOf(organization));
   const [isInviting, setInviting] = useState(false);
   const admins = members.filter(({ role }) => role === "ROLE_ADMIN");
+  const isAlone = members.length === 1;
   const isOnlyAdmin = ({ userId }: MemberJson): boolean =>
     admins.length === 1 && admins[0]?.userId === userId;
   return (
@@ -50,7 +51,9 @@ export function Members() {
         columns={[
           {
             ...{ name: "Person", grows: true },
-            cell: (member) => <MemberName member={member} isOnlyAdmin={isOnlyAdmin(member)} />,
+            cell: (member) => (
+              <MemberName member={member} isKept={isOnlyAdmin(member) && !isAlone} />
+            ),
           },
           {
             ...{ name: "Role", narrow: "beside" },
@@ -63,6 +66,12 @@ export function Members() {
         ]}
         actions={isAdmin ? (member) => <RemoveMember member={member} /> : undefined}
       />
+      {isAdmin && isAlone && (
+        <p className="secondary table-note">
+          You are alone in {organization}. Invite those who deploy and call with you: each has
+          sessions and tokens of their own.
+        </p>
+      )}
       {isAdmin && <Invitations />}
       <Suspense fallback={<TypedAhead />}>
         {isInviting && <Invite onClose={() => setInviting(false)} />}
@@ -137,7 +146,12 @@ interface MemberRoleProps extends MemberProps {
   readonly isOnlyAdmin: boolean;
 }
 
-function MemberName({ member: { userId, email = "", displayName }, isOnlyAdmin }: MemberRoleProps) {
+interface MemberNameProps extends MemberProps {
+  /** The only admin among several people, whose role stays for that. */
+  readonly isKept: boolean;
+}
+
+function MemberName({ member: { userId, email = "", displayName }, isKept }: MemberNameProps) {
   const { isAdmin, person } = usePerson();
   const name = displayName || email;
   return (
@@ -148,7 +162,7 @@ function MemberName({ member: { userId, email = "", displayName }, isOnlyAdmin }
       <div>
         {name} {userId === person.userId && <span className="badge accent">You</span>}
         {displayName && <span className="secondary">{email}</span>}
-        {isAdmin && isOnlyAdmin && (
+        {isAdmin && isKept && (
           <span className="secondary">To step down, make somebody else admin first.</span>
         )}
       </div>

@@ -42,7 +42,7 @@ export function TokenTable({ tokens, me, onAct }: TokenTableProps) {
       columns={[
         { name: "Name", cell: (token) => <Name token={token} /> },
         {
-          ...{ name: "Kind", narrow: "unnamed" },
+          ...{ name: "Kind", narrow: "beside" },
           cell: (token) => (
             <span className="badge">{isOrganizations(token) ? "organization" : "personal"}</span>
           ),

@@ -21,7 +21,9 @@ export async function axeFinds(page: Page, rules?: readonly string[]): Promise<s
     await page.evaluate(AXE);
   }
   const runOnly = rules && { type: "rule", values: rules };
-  return page.evaluate<string[]>(axeFindsBy({ resultTypes: ["violations"], runOnly }));
+  return page.evaluate<string[]>(
+    axeFindsBy({ resultTypes: ["violations"], selectors: false, runOnly }),
+  );
 }
 
 /** Finds the elements that stand out of the page, when it can be scrolled sideways. */

@@ -106,6 +106,8 @@ describe.skipIf(skipped)(`a mounted server in Python at an agent${skipped}`, () 
         ...["--sandbox", "kernel", "--uv", found.uv],
         ...["--python", `${found.interpreter.version}=${found.interpreter.path}`],
       ],
+      // It serves all tests of the file, when it has made its environment.
+      limitMs: 600_000,
     });
 
   /** The agent makes the environment of the service before. */

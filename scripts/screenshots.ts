@@ -56,7 +56,8 @@ async function callExamples(platform: ExamplePlatform, minutes: number): Promise
   let taskId = "";
   const untilMs = performance.now() + minutes * 60_000;
   for (let round = 0; performance.now() < untilMs; round += 1) {
-    const sentences = round % 17 ? 2 : 0;
+    // A few calls fail: fewer than make a deployment failing.
+    const sentences = round % 30 === 15 ? 0 : 2;
     await platform.summarizer("/summarize", { text: platform.text(round), sentences });
     if (round % 5 === 0) {
       taskId = await platform.submitBatch(200);

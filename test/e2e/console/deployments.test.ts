@@ -207,6 +207,20 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
     await person.picture("overview-charts");
   });
 
+  it("say why calls of them failed, and lead to what explains it", async () => {
+    expect((await world.call("echo", "/say", { body: { text: 7 } })).status).toBe(400);
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
+    const { page } = person;
+    await person.go("/o/acme/deployments/echo");
+    const causes = page.getByRole("region", { name: "Why calls failed" });
+    const cause = causes.getByRole("listitem").filter({ hasText: "Invalid arguments" });
+    await cause.getByText(/^1 call of say, [\d.]+ % of its calls$/).waitFor({ timeout: 30_000 });
+    await person.isSound();
+    await cause.getByRole("link", { name: "What it takes" }).click();
+    await person.heading("echo: playground");
+    expect(new URL(page.url()).hash).toBe("#/say");
+  });
+
   it("are in the audit log, which is filtered by its address and saved as CSV", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: ADMIN });
     const { page } = person;

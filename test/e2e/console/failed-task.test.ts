@@ -69,6 +69,29 @@ describe.skipIf(skipped)(`a failed task, to who has its link alone${skipped}`, (
     await person.picture("failed-task");
   });
 
+  it("is what an alert is pending for with others, until it has held for long enough", async () => {
+    await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
+    const { page } = person;
+    await person.go("/o/acme");
+    // Fewer are no trend.
+    const failed = page.locator(".numbers > div", { hasText: /^Failed tasks([3-9]|\d\d)/ });
+    await failed.waitFor({ timeout: 30_000 });
+    const rule = { name: "failing", kind: "failures", threshold: 1, hold: "3600s" };
+    const made = await world.platform.call("/api/v1/alertRules", { rule }, world.cookie);
+    expect(made.status).toBe(200);
+    await person.go("/o/acme/alerts");
+    // A node looks for rules that are due every ten seconds.
+    await page.getByRole("link", { name: "1 pending" }).waitFor({ timeout: 30_000 });
+    await page.getByText("0 firing", { exact: true }).waitFor();
+    const alert = page.getByRole("row").filter({ hasText: "deployment tape" });
+    await alert.getByText(/^in (1 h|\d+ min)$/).waitFor();
+    await page.getByRole("row").filter({ hasText: "pending (1)" }).waitFor();
+    await person.isSound();
+    await person.go("/o/acme");
+    await page.getByText(/^hiss: .* \(alert failing, pending\)$/).waitFor();
+    await world.client.alerts.deleteAlertRule({ organization: "acme", name: rule.name });
+  });
+
   it("is mended by keyboard alone in 60 s: more memory, a secret, and all of its kind retried", async () => {
     await using person = await ConsoleBrowser.open(browser, world.platform, { email: EMAIL });
     const { page } = person;

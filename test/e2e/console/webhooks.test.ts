@@ -129,6 +129,25 @@ describe.skipIf(skipped)(`webhooks in the console${skipped}`, () => {
     await row.getByText("delivered", { exact: true }).click();
     await message.waitFor({ state: "detached" });
     expect(new URL(page.url()).search).toBe("");
+
+    // What is rarely done is seen by who points at the row, reaches it by keyboard, or opens it on a phone.
+    const send = row.getByRole("button", { name: /^Send again/ });
+    const opacity = () =>
+      page.evaluate<string>('getComputedStyle(document.querySelector(".of-row")).opacity');
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole("heading", { name: "Deliveries" }).click();
+    await expect.poll(opacity).toBe("0");
+    await row.hover();
+    await expect.poll(opacity).toBe("1");
+    await page.getByRole("heading", { name: "Deliveries" }).hover();
+    await row.getByRole("button", { name: "a test" }).focus();
+    await page.keyboard.press("Tab");
+    expect(await send.evaluate((it) => it.matches(":focus"))).toBe(true);
+    expect(await opacity()).toBe("1");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await send.waitFor({ state: "hidden" });
+    await row.getByRole("button", { name: "a test" }).click();
+    await send.waitFor();
     await webhooks.deleteWebhook(name);
   });
 

@@ -291,6 +291,8 @@ describe.skipIf(skipped)(`deployments and people in the console${skipped}`, () =
 
     await person.go("/o/acme/audit?action=deployment&range=24h");
     await chip("Deployments").waitFor();
+    const ranges = page.locator('[aria-label="Time range"] a[aria-current]');
+    expect(await ranges.allTextContents()).toEqual(["24 h"]);
     await opens(page.getByLabel("Action"));
     await chip("Last 24 h").click();
     await expect.poll(query).toEqual({ action: "deployment" });

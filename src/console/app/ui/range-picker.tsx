@@ -58,6 +58,8 @@ function RangeLink({ range, label, isCurrent, children }: RangeLinkProps) {
       to="."
       search={(before: object) => ({ ...before, range, from: undefined, to: undefined })}
       aria-label={label ?? children}
+      // Else the router says so of all time, whatever the range is: its address is a part of each.
+      activeOptions={{ exact: true, includeSearch: true }}
       aria-current={isCurrent ? "true" : undefined}
     >
       {children}

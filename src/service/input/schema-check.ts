@@ -69,6 +69,8 @@ export function createSchemaCheck(
   timeoutMs = SCHEMA_CHECK_TIMEOUT_MS,
 ): SchemaCheck {
   const schema = withoutFiles(endpoint);
+  // Compiles the schema of schemas once, outside the time limit: half compiled, it stays unusable.
+  metaSchemas.validateSchema({});
   const compiled = withinTime(SCHEMA_COMPILE_TIMEOUT_MS, () => compile(schema, endpoint, false));
   if (compiled === undefined) {
     throw new Error(

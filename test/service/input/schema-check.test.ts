@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { createSchemaCheck } from "../../../src/service/input/schema-check.ts";
+import { createContext, Script } from "node:vm";
+import { describe, expect, it, vi } from "vitest";
+import { createSchemaCheck, type SchemaCheck } from "../../../src/service/input/schema-check.ts";
 import { threadTimer } from "../../thread-time.ts";
 import { endpoint } from "../manifests.ts";
 
@@ -103,4 +104,24 @@ describe("the check of arguments", () => {
     );
     expect(multiplied({ value: 1 }).count).toBe(0);
   });
+});
+
+it("goes on after the first schema's compilation was interrupted", async () => {
+  vi.doMock(import("../../../src/service/input/time-limit.ts"), () => ({
+    withinTime: (_limitMs, work) => {
+      try {
+        new Script("work()").runInContext(createContext({ work }), { timeout: 1 });
+      } catch (err) {
+        expect(err).toMatchObject({ code: "ERR_SCRIPT_EXECUTION_TIMEOUT" });
+      }
+      return { result: work() };
+    },
+  }));
+  // A query makes a module of its own, which has compiled nothing.
+  const own = "../../../src/service/input/schema-check.ts?interrupted";
+  const { createSchemaCheck: firstCheck } = await import(own);
+  vi.doUnmock("../../../src/service/input/time-limit.ts");
+  const input = { type: "object", properties: { number: { type: "number" } } };
+  const first: SchemaCheck = firstCheck(endpoint({ name: "sum", input }));
+  expect(first({ number: "one" })).toMatchObject({ count: 1 });
 });

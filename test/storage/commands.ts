@@ -30,6 +30,7 @@ import {
   type Step,
   type World,
 } from "./step.ts";
+import { pauseSteps } from "./told.ts";
 
 const TTL_MS = 100;
 const RETENTION_MS = 200;
@@ -292,7 +293,7 @@ export function steps(durable: boolean, maxCommands: number) {
     ],
     ...[abortSteps, abortSteps, attemptSteps, attemptSteps, expireSteps],
     ...[positionSteps, positionSteps, listSteps, listSteps],
-    ...[closeSteps, rescueSteps, pruneSteps, dueSteps, clockSteps, clockSteps],
+    ...[closeSteps, rescueSteps, pruneSteps, dueSteps, clockSteps, clockSteps, pauseSteps],
   ];
   const usual = [...often, ...often, ...seldom];
   const all = [...usual, ...usual, ...usual, ...(durable ? [crashSteps] : [])];

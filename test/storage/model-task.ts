@@ -152,3 +152,13 @@ export function canStart({ submitted: { startByMs } }: ModelTask, nowMs: number)
 export function isClaimable(found: ModelTask, nowMs: number): boolean {
   return (found.due || found.task.runAtMs <= nowMs) && canStart(found, nowMs);
 }
+
+/** The key of a task, among those of all endpoints. */
+export function nameOf({ task: { deploymentId, endpoint }, key = "" }: ModelTask): string {
+  return JSON.stringify([deploymentId, endpoint, key]);
+}
+
+/** The endpoint of a task, among those of all deployments. */
+export function queueOf({ deploymentId, endpoint }: Pick<Task, "deploymentId" | "endpoint">) {
+  return `${deploymentId}/${endpoint}`;
+}

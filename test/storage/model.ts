@@ -8,7 +8,6 @@
  * log down, state changes included, where adapters store the least that the
  * log can be derived from.
  */
-
 import type { ClaimByKey } from "../../src/storage/claims-by-key.ts";
 import type { QueueCount } from "../../src/storage/queues.ts";
 import type {
@@ -35,6 +34,8 @@ import {
   inOrder,
   isClaimable,
   type ModelTask,
+  nameOf,
+  queueOf,
   removeLines,
   requeue,
 } from "./model-task.ts";
@@ -56,6 +57,8 @@ export class QueueModel {
   /** A deployment with a webhook that is told of nothing: what it waits for is kept. */
   told = "";
   readonly tasks = new Map<string, ModelTask>();
+  /** Endpoints whose tasks nobody claims, as `deployment/endpoint`. */
+  readonly paused = new Set<string>();
   /** When each open lease expires. */
   readonly leases = new Map<string, number>();
   /** The keys that were claimed last, of endpoints that go by keys. */
@@ -106,11 +109,12 @@ export class QueueModel {
     const tasks = claims.flatMap(({ endpoint, leaseId, limit, byKey }) => {
       const name = `${deploymentId}/${endpoint}`;
       const isTimed = byKey?.fair === "seconds" && !suspects;
+      const isOpen = this.leases.has(leaseId) && !this.paused.has(name);
       const waiting = this.#list("queued", deploymentId)
-        .filter(({ due, task }) => due && task.endpoint === endpoint && this.leases.has(leaseId))
+        .filter(({ due, task }) => due && task.endpoint === endpoint && isOpen)
         .filter((found) => canStart(found, nowMs) && found.suspect === suspects)
         .sort(inOrder);
-      if (isTimed && this.leases.has(leaseId) && limit > 0 && !contended.has(name)) {
+      if (isTimed && isOpen && limit > 0 && !contended.has(name)) {
         const free = waiting.filter(
           (one) => this.#hasRoom(one, byKey) && this.#nextStartMs(one, byKey) <= nowMs,
         );
@@ -328,7 +332,7 @@ export class QueueModel {
     const queued = this.#list("queued");
     const due = queued
       .filter((found) => deploymentIds.includes(found.task.deploymentId))
-      .filter((found) => isClaimable(found, nowMs));
+      .filter((found) => isClaimable(found, nowMs) && !this.paused.has(queueOf(found.task)));
     const suspects = due.filter((found) => found.suspect && found.due);
     return {
       expiredLeases: [...this.leases.values()].some((expiresAtMs) => expiresAtMs <= nowMs),
@@ -449,7 +453,8 @@ export class QueueModel {
         ? { outcome: "replayed", task: earlier.task }
         : { outcome: "key_reused" };
     }
-    const claimed = leaseId !== undefined && this.leases.has(leaseId);
+    const isPaused = this.paused.has(queueOf(submitted));
+    const claimed = leaseId !== undefined && this.leases.has(leaseId) && !isPaused;
     const waiting = this.#list("queued", deploymentId);
     const queued = waiting.filter(({ task }) => task.endpoint === endpoint).length;
     if (!claimed && queued >= submitted.queueLimit) {
@@ -583,11 +588,6 @@ export class QueueModel {
 /** What is stored of an end. */
 function recorded(end: AttemptEnd, nowMs: number): string {
   return JSON.stringify([{ ...end, unbegun: undefined }, nowMs]);
-}
-
-/** The key of a task, among those of all endpoints. */
-function nameOf({ task: { deploymentId, endpoint }, key = "" }: ModelTask): string {
-  return JSON.stringify([deploymentId, endpoint, key]);
 }
 
 /** The endpoints of tasks, each once. */

@@ -14,6 +14,7 @@ import type {
   Survey,
   TaskKey,
 } from "../../src/storage/storage.ts";
+import type { Platform } from "./accounts/fixtures.ts";
 import type { TestDatabase } from "./contract.ts";
 import { NOW_MS } from "./fixtures.ts";
 import type { QueueModel } from "./model.ts";
@@ -34,9 +35,17 @@ export interface World {
   readonly attempts: Attempt[];
 }
 
+/** The platform that a deployment is of. */
+export interface Hosted {
+  readonly platform: Platform;
+  readonly organizationId: string;
+}
+
 export interface Real {
   readonly database: TestDatabase;
   storage: Storage;
+  /** What knows the first deployment. */
+  readonly hosted: Hosted;
 }
 
 export type Step = fc.AsyncCommand<World, Real>;

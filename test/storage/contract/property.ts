@@ -27,15 +27,16 @@ export function propertyContract({ it, createDatabase, sequences = DEFAULT_RUNS 
         steps(capabilities.durable, MAX_STEPS),
         async (commands) => {
           await using database = await createDatabase();
-          const real: Real = { database, storage: await database.open() };
-          const organizationId = await tellEnds(real.storage);
+          const storage = await database.open();
+          const hosted = await tellEnds(storage);
+          const real: Real = { database, storage, hosted };
           const queue = new QueueModel();
           queue.told = TOLD;
           const model = world(queue);
           try {
             await fc.asyncModelRun(() => ({ model, real }), commands);
             await expectSame(model, real.storage);
-            await expectTold(model, real.storage, organizationId);
+            await expectTold(model, real.storage, hosted);
           } finally {
             await real.storage[Symbol.asyncDispose]();
           }

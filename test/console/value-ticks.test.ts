@@ -46,5 +46,7 @@ describe("the ticks of an axis of values", () => {
   it("are near values that differ little, where the axis is fitted", () => {
     expect(ticksFor(0.91, 0.97, { isFitted: true })).toEqual([0.92, 0.94, 0.96]);
     expect(ticksFor(0, 0.97, { isFitted: true })).toEqual([0, 0.5, 1]);
+    expect(ticksFor(0.9, 0.999, { isFitted: true }).at(-1)).toBe(1);
+    expect(axisRange(0.9, 0.999, { heightPx: 180, isFitted: true })[1]).toBe(1);
   });
 });

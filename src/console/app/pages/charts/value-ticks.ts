@@ -20,12 +20,13 @@ const MORE_STEPS = 3;
 /** The axis is at least this part of its values long, because its ticks have three digits. */
 const MIN_FITTED_SHARE = 0.05;
 
-/** The ends of the axis for values between two: they are ticks, unless the axis is fitted. */
+/** The ends of the axis for values between two: they are ticks, unless the axis is fitted. A part of one is on no axis that goes beyond it. */
 export function axisRange(min: number, max: number, options: AxisOptions): [number, number] {
   const length = Math.max(max - min, Math.abs(max) * MIN_FITTED_SHARE);
   if (options.isFitted === true && min > length) {
     const [middle, half] = [(min + max) / 2, length * 0.6];
-    return [middle - half, middle + half];
+    const end = middle + half;
+    return [middle - half, max <= 1 ? Math.min(end, 1) : end];
   }
   const [low, high] = [Math.min(min, 0), Math.max(max, 0)];
   const step = stepOf(high - low || 1, options);

@@ -128,9 +128,13 @@ const MAX_USER_AGENT_CHARACTERS = 512;
 export function describeClient(userAgent: string): string {
   const header = userAgent.slice(0, MAX_USER_AGENT_CHARACTERS);
   const nameIn = (table: typeof PROGRAMS): string => {
-    const [mark, name] = table.find(([one]) => one.test(header)) ?? [];
-    const [, version] = mark?.exec(header) ?? [];
-    return [name, version].filter(Boolean).join(" ");
+    for (const [mark, name] of table) {
+      const found = mark.exec(header);
+      if (found) {
+        return [name, found[1]].filter(Boolean).join(" ");
+      }
+    }
+    return "";
   };
   return [nameIn(PROGRAMS), nameIn(SYSTEMS)].filter(Boolean).join(" on ");
 }

@@ -127,7 +127,7 @@ class ArrayReading {
     return end >= 0;
   }
 
-  /** Has room for so many numbers: it grows with what was read, however often a member is there. */
+  /** Makes room for this number of values. The room grows with what was read, so that repeating a member costs no more. */
   #reserve(count: number): void {
     if (count > this.#room.length) {
       const grown = new Float64Array(Math.max(count, 2 * this.#room.length));

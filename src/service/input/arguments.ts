@@ -217,7 +217,7 @@ function inText(read: ReadPayload): ReadPayload {
 /** Bytes that are looked at for the beginning of JSON. */
 const MAX_BEGINNING_BYTES = 64;
 
-/** The payload, once its large files are kept: arrays are none, and stay in memory as JSON does. */
+/** The payload, once its large files are kept. Arrays stay in memory, as the JSON does that they came in. */
 function withArrays(
   { arrays = [], ...payload }: ReadPayload,
   keeper: FileKeeper,

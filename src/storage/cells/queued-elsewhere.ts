@@ -8,7 +8,7 @@ import type { QueueCount } from "../queues.ts";
 import type { NewTask } from "../storage.ts";
 import type { Cells } from "./cells.ts";
 
-/** For how long submits use the same counts of what waits in other databases. */
+/** How old the counts of the other databases may be when a submit is given its part of the limit. */
 const COUNTED_FOR_MS = 1_000;
 
 /** What waits and runs in each database, by its number. */

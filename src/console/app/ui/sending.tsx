@@ -43,7 +43,7 @@ export function SendingState({ of: one, isShort = false }: SendingStateProps) {
 /** Characters of an answer in a row. */
 const MAX_ANSWER_CHARACTERS = 200;
 
-/** Why deliveries fail, below the address that they are sent to, or the answer to one; nothing where there is none. */
+/** Shows why deliveries fail, below their address, or how one was answered. Renders nothing without a text. */
 export function Cause({ text }: { readonly text: string | undefined }) {
   return (
     text !== undefined && (

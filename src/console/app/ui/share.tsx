@@ -12,7 +12,7 @@ interface ShareProps {
   readonly children: string;
 }
 
-/** From here on something is wrong. */
+/** From this part on it is nearly all used. */
 const MIN_WARNED_PART = 0.9;
 
 export function Share({ name, used, limit, problem, children }: ShareProps) {

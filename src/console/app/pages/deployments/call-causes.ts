@@ -15,7 +15,7 @@ const CODES: Readonly<Record<string, readonly [text: string, explained: Explaine
   resource_exhausted: ["a limit was reached", "metrics"],
   deadline_exceeded: ["too slow: the time was up", "metrics"],
   canceled: ["the caller went away", "metrics"],
-  unavailable: ["no worker was ready", "log"],
+  unavailable: ["the service was not available", "log"],
   internal: ["the function failed", "log"],
   unknown: ["the function failed", "log"],
   data_loss: ["data was lost", "log"],

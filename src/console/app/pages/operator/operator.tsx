@@ -160,7 +160,7 @@ function diskOf({ diskBytes, freeDiskBytes }: NodeFactsJson): Used {
 interface ShareOfProps extends Used {
   readonly name: string;
   readonly format: Format;
-  /** So much that it is wrong. */
+  /** So much that it is to be watched. */
   readonly isMuch?: boolean;
 }
 
@@ -173,7 +173,7 @@ function shareOf({ name, format, isMuch = false, ...one }: ShareOfProps): PageNu
   const [amount, unit] = used.split(" ");
   return {
     name,
-    tone: isMuch ? "bad" : undefined,
+    tone: isMuch ? "warning" : undefined,
     value: (
       <>
         {limit.split(" ")[1] === unit ? amount : used}{" "}

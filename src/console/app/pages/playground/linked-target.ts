@@ -3,6 +3,6 @@ import type { ReactNode } from "react";
 import type { PlaygroundTarget } from "./target.ts";
 
 export interface LinkedTarget extends PlaygroundTarget {
-  /** The way to the page of a task; undefined where there is none. */
+  /** Renders the link to the page of a task. Default: tasks have no pages. */
   readonly taskLink?: (taskId: string) => ReactNode;
 }
